@@ -3,6 +3,7 @@
  * below it, into other chunks, shards, codecs, keys or format by zarr_node_reencode().
  * The source is opened read-only.
  */
+#include "cf/cf.h"
 #include "reencode/reencode.h"
 #include "spec/spec.h"
 
@@ -10,8 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In the order of ZARR_CAST_*. */
+#define ROUNDINGS                                                                        \
+    "exact|nearest-even|towards-zero|towards-positive|towards-negative|nearest-away"
+#define RANGES "error|clamp|wrap"
+
 static const struct cli_option options[] = {
     CLI_SPEC_OPTIONS,
+    {"dtype", 't', 0, "TYPE", NULL,
+     "data type of the new array: integers and floats are converted, with the fill value "
+     "and CF attributes such as valid_range"},
+    {"rounding", 0, 0, "WORD", NULL,
+     "with --dtype: exact (a number that would change is an error), nearest-even, "
+     "towards-zero, towards-positive, towards-negative or nearest-away (default: exact)"},
+    {"out-of-range", 0, 0, "WORD", RANGES,
+     "with --dtype: what a number out of the range becomes (default: error)"},
+    CLI_NEAREST_OPTION,
     CLI_RESUME_OPTION(CLI_RESUME_DOES_NOTHING),
     {"force", 'f', 0, NULL, NULL, "delete the node at DESTINATION first"},
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare every bit"},
@@ -27,12 +42,32 @@ static const struct cli_option options[] = {
 static const struct cli_example examples[] = {
     {"zarrc reencode --chunks=64,64 --shards=1024,1024 --codec=zstd:9 a.zarr b.zarr",
      "Other chunks, in shards, with stronger compression."},
+    {"zarrc reencode 'climate.zarr[time@2003-07, lat@35:70]' july.zarr",
+     "A part of all arrays with these dimensions, coordinates included."},
+    {"zarrc reencode --dtype=int16 --rounding=nearest-even a.zarr/temp b.zarr",
+     "Another data type; a value out of its range is an error."},
     {"zarrc reencode --zarr-format=3 old.zarr new.zarr",
      "A hierarchy from Zarr v2 to v3; everything else stays."},
     {"until zarrc reencode --resume --chunks=100,100 a.zarr b.zarr || [ $? -lt 7 ]; do "
      "sleep 1; done",
      "Repeat until it is complete, or fails for a reason that stays."},
     {NULL, NULL}};
+
+/* The number of a word of the list, of none 0; UINT32_MAX: the list lacks it. */
+static uint32_t word_number(const char *list, const char *word)
+{
+    const size_t bytes = word ? strlen(word) : 0;
+    uint32_t n = 0;
+
+    for (const char *at = list; word && *at; n++) {
+        const size_t length = strcspn(at, "|");
+
+        if (length == bytes && strncmp(at, word, bytes) == 0)
+            return n;
+        at += length + (at[length] == '|');
+    }
+    return word ? UINT32_MAX : 0;
+}
 
 static int check_places(struct reencode *r)
 {
@@ -53,13 +88,16 @@ static int check_places(struct reencode *r)
 
 static int check_group_options(struct reencode *r)
 {
-    static const char *const single[] = {"fill", "dims", "attributes"};
+    static const char *const single[] = {"fill", "dims", "attributes", "dtype"};
 
-    for (size_t i = 0; i < 3 && r->src.kind == ZARR_NODE_GROUP; i++)
+    for (size_t i = 0; i < 4 && r->src.kind == ZARR_NODE_GROUP; i++)
         if (cli_text(r->cli, single[i]))
             return cli_error(r->cli, CLI_USAGE, NULL,
                              "option --%s is for single arrays, %s is a group", single[i],
                              r->src.shown);
+    if (cli_text(r->cli, "dtype") && cli_text(r->cli, "zarr-format"))
+        return cli_error(r->cli, CLI_USAGE, "Use two commands.",
+                         "--dtype and --zarr-format exclude each other");
     return CLI_OK;
 }
 
@@ -211,7 +249,9 @@ static int reencode(struct reencode *r)
     o.make = cli_reencode_make;
     o.progress = on_progress;
     o.warn = on_warning;
-    o.make_user = o.progress_user = o.warn_user = r;
+    o.select = r->regions ? cli_reencode_select : NULL;
+    o.cast = r->rules;
+    o.make_user = o.progress_user = o.warn_user = o.select_user = r;
     o.buffer_bytes = r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
     o.cancel = cli_cancel;
     r->dst.began = cli_copy_may_begin(r->cli, &r->dst, cli_flag(r->cli, "resume"));
@@ -234,11 +274,17 @@ static int run(struct cli *cli)
     uint64_t n_lost = 0;
     int rc = cli_check_resume(cli);
 
+    r.rules = word_number(ROUNDINGS, cli_text(cli, "rounding"));
+    if (!rc && r.rules == UINT32_MAX)
+        rc = cli_error(cli, CLI_USAGE, NULL,
+                       "option --rounding: \"%s\" is not one of " ROUNDINGS,
+                       cli_text(cli, "rounding"));
+    r.rules += word_number(RANGES, cli_text(cli, "out-of-range")) * ZARR_CAST_CLAMP;
     if (!rc && cli_flag(cli, "skip-damaged") && cli_missing_is_error(cli))
         rc = cli_error(cli, CLI_USAGE, NULL,
                        "--skip-damaged and --missing-chunks=error exclude each other");
     if (!rc)
-        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ANY, &r.src);
+        rc = cli_node_open(cli, cli->args[0], CLI_OPEN_REGION | CLI_OPEN_CROP, &r.src);
     if (!rc)
         rc = cli_node_open(cli, cli->args[1], CLI_OPEN_NEW, &r.dst);
     if (!rc)
@@ -250,9 +296,12 @@ static int run(struct cli *cli)
     if (!rc && cli_flag(cli, "skip-damaged"))
         rc = cli_salvage_node(cli, &r.src, &n_lost);
     if (!rc)
+        rc = cli_reencode_regions(&r);
+    if (!rc)
         rc = reencode(&r);
     if (rc)
         cli_remove_empty_root(&r.dst);
+    cli_reencode_free(&r);
     cli_node_close(&r.src);
     cli_node_close(&r.dst);
     return rc ? rc : n_lost ? CLI_LOST : CLI_OK;
@@ -261,7 +310,7 @@ static int run(struct cli *cli)
 const struct cli_command cli_cmd_reencode = {
     .name = "reencode",
     .summary = "copy into other chunks, shards, codecs or format",
-    .operands = "SOURCE DESTINATION",
+    .operands = "SOURCE[REGION] DESTINATION",
     .min_args = 2,
     .max_args = 2,
     .about =
@@ -285,6 +334,14 @@ const struct cli_command cli_cmd_reencode = {
         "precedence. A warning "
         "says what to do with OME-Zarr metadata, which has another place in the other "
         "format.\n\n"
+        "With a REGION, only these elements are copied. Of a group, its items have "
+        "names, "
+        "and each cuts every array that has the dimension: time=3 by index, lat@35:70 by "
+        "value, as zarrc-cat(1) describes. An index keeps the dimension, with length 1. "
+        "Other arrays are copied whole.\n\n"
+        "--dtype converts by the rules of the codec cast_value. An error names the "
+        "array, "
+        "the place in SOURCE and the value. NaN has no place in integers.\n\n"
         "DESTINATION becomes a node at the end, when every chunk is written. Until then "
         "it has chunks and an object .zarrc-job. After an interrupt, a crash or kill -9, "
         "the same command with --resume continues: it does not write complete chunks "

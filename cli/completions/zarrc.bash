@@ -40,6 +40,7 @@ _zarrc()
     reencode,--zarr-format) words='2 3' ;;
     reencode,--separator) words='/ .' ;;
     reencode,--order) words='C F' ;;
+    reencode,--out-of-range) words='error clamp wrap' ;;
     reencode,--missing-chunks) words='fill error' ;;
     migrate,--zarr-format) words='2 3' ;;
     verify,--missing-chunks) words='fill error' ;;
@@ -64,7 +65,7 @@ _zarrc()
         ls) words+=' -l --long -R --recursive --stored' ;;
         tree) words+=' --ascii' ;;
         cat) words+=' -F --format --field --nearest --decode --memory --trust --missing-chunks --skip-damaged --lost' ;;
-        attrs) words+=' -t --text --replace --no-consolidate' ;;
+        attrs) words+=' -t --text --replace -r --recursive --no-consolidate' ;;
         create) words+=' --shape -t --dtype -l --like --document -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -g --group -f --force --if-missing --no-consolidate' ;;
         import) words+=' -F --format -t --dtype --nearest --shape --byte-order --offset --field -l --like -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --keep-fill -f --force --no-consolidate' ;;
         export) words+=' -F --format --field --nearest --decode --memory --trust --missing-chunks --skip-damaged --lost -f --force' ;;
@@ -74,7 +75,7 @@ _zarrc()
         rm) words+=' -r --recursive -f --force -n --dry-run --no-consolidate' ;;
         resize) words+=' --keep-chunks --no-consolidate' ;;
         append) words+=' --axis -F --format --byte-order --no-consolidate' ;;
-        reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order --resume -f --force --verify --keep-fill --missing-chunks --skip-damaged --no-consolidate' ;;
+        reencode) words+=' -c --chunks -s --shards -C --codec --index-codec --checksum --index-at-start --fill --dims -a --attributes --zarr-format --key-encoding --separator --order -t --dtype --rounding --out-of-range --nearest --resume -f --force --verify --keep-fill --missing-chunks --skip-damaged --no-consolidate' ;;
         migrate) words+=' --zarr-format -n --dry-run -f --force --remove-old --keep-fill --resume --no-consolidate' ;;
         verify) words+=' --no-data --missing-chunks --strict -N --show --repair -y --yes' ;;
         diff) words+=' --rtol --atol --nan-differs -N --show --nearest --storage --data --field --missing-chunks' ;;

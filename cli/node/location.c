@@ -294,7 +294,7 @@ static int check_kind(struct cli *cli, unsigned flags, const struct cli_node *no
     if (node->kind == ZARR_NODE_ARRAY && (flags & CLI_OPEN_GROUP))
         return cli_error(cli, CLI_USAGE, NULL, "%s is an array, %s needs a group",
                          node->shown, cli->command->name);
-    if (node->kind == ZARR_NODE_GROUP && node->region)
+    if (node->kind == ZARR_NODE_GROUP && node->region && !(flags & CLI_OPEN_CROP))
         return cli_error(cli, CLI_USAGE, NULL, "%s is a group, only arrays have regions",
                          node->shown);
     return CLI_OK;

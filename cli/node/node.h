@@ -25,6 +25,7 @@ enum {
                             metadata is broken (kind NONE, zarr_format not 0) */
     CLI_OPEN_REST = 64,  /* the node may be missing if an interrupted command left a job
                             object there; tells nothing about it */
+    CLI_OPEN_CROP = 256, /* permits a region of a group, whose names stay as they are */
     CLI_OPEN_MISSING = 128 /* the node may be missing, and nothing is created */
 };
 

@@ -1,12 +1,205 @@
 /*
- * reencode/make.c - creates the metadata of one re-encoded array: that of the source,
- * changed by the options of the command line.
+ * reencode/make.c - finds the region of each array that is re-encoded, and creates the
+ * metadata of the new array: that of the source, changed by the options of the command
+ * line.
  */
+#include "cf/cf.h"
 #include "reencode/reencode.h"
 #include "spec/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- regions ---- */
+
+/* Whether the item of a region, "lat@35:70", names a dimension of the array. */
+static bool is_along(const zarr_array *array, const char *item, size_t bytes)
+{
+    size_t n = strcspn(item, "=@");
+
+    while (n > 0 && item[n - 1] == ' ')
+        n--;
+    for (int32_t d = 0; d < zarr_array_ndim(array) && n < bytes; d++) {
+        const char *name = zarr_array_dimension_name(array, d);
+
+        if (name && strlen(name) == n && strncmp(name, item, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the items whose dimensions the array has, and marks them in `used`. */
+static int find_region(struct reencode *r, const char *path, bool *used)
+{
+    const zarr_array_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = cli_cancel};
+    struct reencode_region *region = &r->regions[r->n_regions++];
+    char *shown = cli_shown_below(&r->src, path);
+    struct cli_string text = {0};
+    zarr_array *array = NULL;
+    zarr_error err = {0};
+    zarr_status st;
+    int rc;
+
+    region->path = cli_path_join(r->src.path, path);
+    st = zarr_array_open(&array, r->src.store, region->path, &opts, &err);
+    for (const char *at = r->src.region; !st && *at; used++) {
+        const size_t bytes = cf_item_bytes(at), blank = strspn(at, " ");
+
+        if (blank < bytes && is_along(array, at + blank, bytes - blank)) {
+            cli_string_printf(&text, "%s%.*s", text.n_bytes ? "," : "", (int)bytes, at);
+            *used = true;
+        }
+        at += bytes + (at[bytes] == ',');
+    }
+    region->text = text.text; /* moved */
+    rc = st ? cli_fail(r->cli, st, &err, "cannot open array %s", shown)
+            : cf_region_resolve(r->cli, r->src.store, array, shown, &region->text);
+    zarr_array_free(array);
+    free(shown);
+    return rc;
+}
+
+static int check_used(struct reencode *r, const bool *used)
+{
+    size_t bytes;
+
+    for (const char *at = r->src.region; *at; at += bytes + (at[bytes] == ',')) {
+        bytes = cf_item_bytes(at);
+        if (!*used++)
+            return cli_error(
+                r->cli, CLI_USAGE,
+                "Items are NAME=INDICES or NAME@VALUES. zarrc info shows the "
+                "names of dimensions.",
+                "region of the group %s: no array has the dimension of "
+                "\"%.*s\"",
+                r->src.shown, (int)bytes, at);
+    }
+    return CLI_OK;
+}
+
+int cli_reencode_regions(struct reencode *r)
+{
+    struct cli_tree tree = {0};
+    bool *used;
+    int rc = CLI_OK;
+
+    if (!r->src.region)
+        return CLI_OK;
+    if (r->src.kind == ZARR_NODE_GROUP)
+        rc = cli_tree_list(r->cli, &r->src, &tree);
+    r->regions = cli_alloc((tree.n_items + 1) * sizeof *r->regions);
+    used = cli_alloc(strlen(r->src.region) + 1);
+    memset(used, 0, strlen(r->src.region) + 1);
+    if (r->src.kind == ZARR_NODE_ARRAY)
+        r->regions[r->n_regions++] =
+            (struct reencode_region){cli_strdup(r->src.path), cli_strdup(r->src.region)};
+    for (size_t i = 0; i < tree.n_items && !rc; i++)
+        if (tree.items[i].kind == ZARR_NODE_ARRAY)
+            rc = find_region(r, tree.items[i].path, used);
+    if (!rc && r->src.kind == ZARR_NODE_GROUP)
+        rc = check_used(r, used);
+    free(used);
+    cli_tree_free(&tree);
+    return rc;
+}
+
+void cli_reencode_free(struct reencode *r)
+{
+    for (size_t i = 0; i < r->n_regions; i++) {
+        free(r->regions[i].path);
+        free(r->regions[i].text);
+    }
+    free(r->regions);
+}
+
+/* The calls come in the order of the regions, over and over. */
+const char *cli_reencode_select(void *user, const zarr_array *source)
+{
+    struct reencode *r = user;
+
+    for (size_t i = 0; i < r->n_regions; i++, r->next++) {
+        r->next %= r->n_regions;
+        if (strcmp(r->regions[r->next].path, zarr_array_path(source)) == 0)
+            return r->regions[r->next].text;
+    }
+    return NULL;
+}
+
+/* ---- another data type ---- */
+
+struct casting {
+    const struct reencode *r;
+    const zarr_array *source;
+    const zarr_dtype *from, *to;
+    bool is_other_kind; /* a float becomes an integer, or an integer a float */
+};
+
+/* Whether a value in an attribute is one of the old type, but none of the new one. */
+static bool is_lost(const struct casting *c, const char *json, size_t n)
+{
+    char *text = cli_format("%.*s", (int)n, json);
+    unsigned char element[16];
+    const bool lost = zarr_dtype_parse(c->from, text, element, NULL) == ZARR_OK &&
+                      zarr_dtype_parse(c->to, text, element, NULL) != ZARR_OK;
+
+    free(text);
+    return lost;
+}
+
+/* The names that CF and xarray have for such values. _Unsigned gives them another sign,
+ * and in v3 the _FillValue of floats is another text. */
+static int check_attributes(const struct casting *c)
+{
+    static const char *const names[] = {"_Unsigned",   "_FillValue", "missing_value",
+                                        "valid_range", "valid_min",  "valid_max",
+                                        "flag_values", "flag_masks", NULL};
+    const char *all = zarr_array_attributes(c->source);
+    const bool is_v3 = zarr_array_zarr_format(c->source) == 3;
+
+    for (int k = 0; names[k]; k++) {
+        size_t n = 0;
+        const char *value = cli_json_member(all, names[k], &n), *item = value;
+        bool lost = value && (k == 0 || (k == 1 && is_v3 && c->is_other_kind));
+
+        for (size_t i = 0; item && !lost; i++) {
+            item = *value == '[' ? cli_json_item(value, i, &n) : i == 0 ? value : NULL;
+            lost = item && is_lost(c, item, n);
+        }
+        if (lost)
+            return cli_error(c->r->cli, CLI_USAGE, "--attributes replaces all of them.",
+                             "attribute %s of %s has no meaning for %s: %.*s", names[k],
+                             c->r->src.shown, cli_type_name(c->to), (int)n, item);
+    }
+    return CLI_OK;
+}
+
+/* Converts the fill value as the elements are converted. *fill: owned text. */
+static int cast_metadata(struct reencode *r, const zarr_array *source,
+                         zarr_array_spec *spec, char **fill)
+{
+    struct casting c = {.r = r, .source = source, .from = zarr_array_dtype(source)};
+    const void *element = zarr_array_fill_value(source);
+    unsigned char value[16];
+    zarr_error err = {0};
+    uint64_t n = element && !spec->fill_value;
+    zarr_status st = zarr_dtype_find(&c.to, r->cli->ctx, spec->data_type, &err);
+
+    if (!st)
+        st = zarr_dtype_cast(c.from, c.to, r->rules, element, value, &n, &err);
+    if (st)
+        return cli_fail_hint(r->cli, st, &err, "--fill gives another fill value.",
+                             "cannot convert the fill value of %s", r->src.shown);
+    if (n)
+        *fill = cli_fill_text(c.to, value, &err);
+    if (!spec->fill_value)
+        spec->fill_value = *fill ? *fill : "null";
+    c.is_other_kind = (zarr_dtype_kind(c.from) == ZARR_KIND_FLOAT) !=
+                      (zarr_dtype_kind(c.to) == ZARR_KIND_FLOAT);
+    return spec->attributes ? CLI_OK : check_attributes(&c);
+}
+
+/* ---- one array ---- */
 
 /* Whether an option applies to an array of rank ndim. In a group, --chunks and --shards
  * only apply to arrays that have their rank. */
@@ -46,10 +239,11 @@ static int read_options(struct reencode *r, struct cli_spec *spec)
     return rc;
 }
 
-static int make_array(struct reencode *r, zarr_array *source, zarr_store *target,
-                      const char *path)
+static int make_array(struct reencode *r, zarr_array *source, const uint64_t *shape,
+                      zarr_store *target, const char *path)
 {
     struct cli_spec spec = {.spec = {.struct_size = sizeof spec.spec}};
+    char *fill = NULL;
     zarr_array *made = NULL;
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
@@ -58,21 +252,26 @@ static int make_array(struct reencode *r, zarr_array *source, zarr_store *target
     cli_spec_like(&spec, source);
     rc = read_options(r, &spec);
     spec.spec.flags |= ZARR_SPEC_KEEP_FILL; /* the library keeps the missing value */
+    spec.spec.data_type = cli_text(r->cli, "dtype");
+    spec.spec.shape = shape;
+    if (!rc && spec.spec.data_type)
+        rc = cast_metadata(r, source, &spec.spec, &fill);
     if (!rc)
         st = zarr_array_create(&made, target, path, &spec.spec, NULL, &err);
     if (st)
         rc = cli_fail(r->cli, st, &err, "cannot plan array /%s", path);
+    free(fill);
     cli_spec_free(&spec);
     zarr_array_free(made);
     return rc;
 }
 
-zarr_status cli_reencode_make(void *user, zarr_array *source, zarr_store *target,
-                              const char *path, zarr_error *err)
+zarr_status cli_reencode_make(void *user, zarr_array *source, const uint64_t *shape,
+                              zarr_store *target, const char *path, zarr_error *err)
 {
     struct reencode *r = user;
 
     (void)err;
-    r->rc = make_array(r, source, target, path);
+    r->rc = make_array(r, source, shape, target, path);
     return r->rc ? ZARR_ERR_INVALID : ZARR_OK;
 }

@@ -11,7 +11,7 @@ struct rereading {
     struct zr_reencode *r;
     const struct zr_reencode_pair *pair;
     struct zr_reencode_shape s;
-    uint8_t *data[2];
+    void *data[2];
     zarr_heap *heap[2]; /* for elements of variable length, else NULL */
 };
 
@@ -33,14 +33,16 @@ static zarr_status reread_side(struct rereading *c, int side, zarr_error *err)
 {
     const struct zr_box_walk *b = &c->s.boxes;
     zarr_array *array = side ? c->pair->dst : c->pair->src;
+    const uint64_t offset = side ? 0 : zr_reencode_offset(&c->s, b->n_items);
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_selection *selection = NULL;
     zarr_tensor tensor;
     zarr_status st = ZARR_OK;
 
-    zarr_tensor_host(&tensor, NULL, c->data[side], b->n_items * c->s.item_bytes, b->ndim,
+    zarr_tensor_host(&tensor, NULL, (uint8_t *)c->data[side] + offset,
+                     b->n_items * (side ? c->s.item_bytes : c->s.src_bytes), b->ndim,
                      b->count);
-    ZR_TRY(zarr_selection_box(&selection, b->ndim, b->shape, b->start, b->count, err));
+    ZR_TRY(zr_reencode_select(c->pair, array, b->start, b->count, &selection, err));
     if (zarr_dtype_variable(zarr_array_dtype(array))) {
         if (!c->heap[side])
             ZR_TRY(zarr_heap_create(&c->heap[side], c->r->ctx, 0, err));
@@ -49,6 +51,8 @@ static zarr_status reread_side(struct rereading *c, int side, zarr_error *err)
     io.heap = c->heap[side];
     io.cancel = c->r->opts.cancel;
     ZR_TRY(zarr_array_read(array, selection, &tensor, &io, err));
+    if (!side)
+        st = zr_reencode_cast(c->r, c->pair, &c->s, b->start, b->count, c->data[0], err);
 out:
     zarr_selection_free(selection);
     return st;
@@ -119,17 +123,11 @@ zarr_status zr_reencode_compare(struct zr_reencode *r,
     ZR_TRY(zr_reencode_shape(r, pair, &c.s, err));
     if (c.s.boxes.done)
         goto out;
-    for (int side = 0; side < 2; side++) {
-        size_t n = 0;
-
-        if (zr_fits(c.s.buffer_bytes, &n))
-            c.data[side] = zr_malloc(alloc, n);
-        if (!c.data[side])
-            ZR_FAIL_MEMORY(err, c.s.buffer_bytes);
-    }
+    for (int side = 0; side < 2; side++)
+        ZR_TRY(zr_reencode_buffer(r, &c.s, &c.data[side], err));
     ZR_TRY(reread_boxes(&c, err));
     ZR_TRY(zarr_array_recheck(pair->src, r->opts.cancel, err));
-    r->done_bytes = zr_add_cap(before, zr_decoded_bytes(pair->src));
+    r->done_bytes = zr_add_cap(before, zr_decoded_bytes(pair->dst));
 out:
     for (int side = 0; side < 2; side++) {
         zarr_heap_free(c.heap[side]);

@@ -584,3 +584,118 @@ def test_flags_become_their_meanings(zarrc, tmp_path):
     assert zarrc("cat", "--decode", "--json", f"{path}/b").json["data"] == [0, "cloud|snow", "cloud|low", "high"]
     assert read(zarrc, "--decode", f"{path}/b").tolist() == [0, 3, 5, 8]
     assert zarrc("cat", f"{path}/a").text.split() == ["0", "2", "9", "7"]
+
+
+# ---- reencode: a part of all arrays ----
+
+def open_all(path):
+    coder = xarray.coders.CFDatetimeCoder(use_cftime=True)
+    return xarray.open_zarr(path, consolidated=True, decode_times=coder).load()
+
+
+def of_dims(data, index):
+    """isel of the arrays that have the dimensions, which all stay."""
+    return data.isel({d: [i] if isinstance(i, int) else i for d, i in index.items()})
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def whole(request, tmp_path_factory):
+    """A consolidated store with bounds, a scalar, attributes, and chunks that no region fits."""
+    data = dataset()
+    data.attrs["title"] = "all"
+    data.tas.attrs.update(units="K", cell_methods="time: mean")
+    data["lat_bnds"] = (("lat", "bnds"), np.stack([LATS - 1, LATS + 1], 1))
+    data["area"] = (("lat", "lon"), np.arange(36 * 72.0).reshape(36, 72))
+    data["crs"] = ((), 7, {"grid": "x"})
+    path = tmp_path_factory.mktemp("crop") / "x.zarr"
+    data.to_zarr(path, zarr_format=request.param, consolidated=True, encoding={"tas": {"chunks": (7, 10, 11)}})
+    return path, open_all(path)
+
+
+@pytest.mark.parametrize("region, index", [
+    ("time@2003-07", {"time": slice(5, 6)}),
+    ("time@2003-07:2003-12, lat@35:70", {"time": slice(5, 11), "lat": slice(25, 32)}),
+    ("lat=[5,1,9], time=::7", {"lat": [5, 1, 9], "time": slice(None, None, 7)}),
+    ("lon=3", {"lon": 3}),
+    ("lon=::-2,bnds=1", {"lon": slice(None, None, -2), "bnds": 1}),
+    ("lon@-20:20", {"lon": [*range(68, 72), *range(5)]}),
+    ("time=5:5", {"time": slice(5, 5)}),
+])
+def test_crop_of_a_group(zarrc, whole, tmp_path, region, index):
+    path, data = whole
+    done = zarrc("reencode", "--json", "--verify", f"{path}[{region}]", tmp_path / "y.zarr").json
+    assert done["arrays"] == 7 and done["verified"]
+    xarray.testing.assert_identical(open_all(tmp_path / "y.zarr"), of_dims(data, index))
+    zarrc("consolidate", "--check", tmp_path / "y.zarr")
+    zarrc("verify", tmp_path / "y.zarr")
+
+
+@pytest.mark.parametrize("options", [["--zarr-format=2"], ["--zarr-format=3", "--shards=8,6,12", "--chunks=4,3,6"],
+                                     ["--chunks=5,6,7", "--codec=zstd:1", "--mem=1M"]])
+def test_crop_in_another_encoding(zarrc, whole, tmp_path, options):
+    path, data = whole
+    zarrc("reencode", *options, "--verify", f"{path}[lat@35:70,time=3:20]", tmp_path / "y.zarr")
+    got, wanted = open_all(tmp_path / "y.zarr"), of_dims(data, {"lat": slice(25, 32), "time": slice(3, 20)})
+    xarray.testing.assert_identical(got, wanted)
+
+
+@pytest.mark.parametrize("region, said", [
+    ("x=3", 'no array has the dimension of "x=3"'), ("time=1, 3", 'no array has the dimension of " 3"'),
+    ("lat@99", "no point has this value"), ("lat=40:30:0", "step"), ("lat=99", "index 99"), ("time=1,time=2", "again")])
+def test_crop_refused(zarrc, whole, tmp_path, region, said):
+    path, _ = whole
+    assert said in zarrc("reencode", f"{path}[{region}]", tmp_path / "y.zarr", code=2).err
+    assert not (tmp_path / "y.zarr").exists()
+
+
+def test_crop_of_one_array(zarrc, whole, tmp_path):
+    path, data = whole
+    for i, (region, index) in enumerate([("time@2003-07, lat@35:70", np.s_[5:6, 25:32]), ("3,[7,2],::-1", np.s_[3:4, [7, 2], ::-1]),
+                                         ("5", np.s_[5:6])]):
+        zarrc("reencode", "--verify", f"{path}/tas[{region}]", tmp_path / f"{i}.zarr")
+        array = zarr.open_array(tmp_path / f"{i}.zarr", mode="r")
+        assert np.array_equal(array[...], data.tas.values[index])
+        assert array.attrs["units"] == "K" and array.chunks == (7, 10, 11)
+    zarrc("reencode", "--nearest", f"{path}/tas[lat@36]", tmp_path / "n.zarr")
+    assert np.array_equal(zarr.open_array(tmp_path / "n.zarr")[...], data.tas.values[:, 25:26])
+
+
+def test_crop_of_nested_groups(zarrc, tmp_path):
+    """Each group has its own coordinate; an array below takes the nearest one above it."""
+    top = tmp_path / "x.zarr"
+    store(dataset(), top)
+    store(dataset(lats=LATS[::-1]), top / "other")
+    zarrc("cp", top / "tas", top / "deep/er/tas")
+    zarrc("reencode", f"{top}[lat@35:70]", tmp_path / "y.zarr")
+    for name, index in {"tas": slice(25, 32), "other/tas": slice(4, 11), "deep/er/tas": slice(25, 32)}.items():
+        got = zarr.open_array(tmp_path / "y.zarr", path=name, mode="r")[...]
+        assert np.array_equal(got, zarr.open_array(top, path=name, mode="r")[:, index]), name
+    assert np.array_equal(zarr.open_array(tmp_path / "y.zarr", path="other/lat")[...], LATS[::-1][4:11])
+
+
+def test_crop_is_resumed(zarrc, whole, tmp_path):
+    """A failure at a damaged chunk leaves the chunks before it. Only the same region continues."""
+    path, _ = whole
+    top, target = tmp_path / "x.zarr", tmp_path / "y.zarr"
+    zarrc("cp", path, top)
+    chunk = next(p for p in [top / "tas/c/3/3/6", top / "tas/3.3.6"] if p.exists())
+    good = chunk.read_bytes()
+    chunk.write_bytes(b"damaged")
+    zarrc("reencode", "--mem=1M", f"{top}[time=2:24]", target, code=4)
+    assert (target / ".zarrc-job").exists() and not has_node(target)
+    known = {p: p.stat().st_mtime_ns for p in target.rglob("*") if p.is_file() and p.name != ".zarrc-job"}
+    assert known
+    chunk.write_bytes(good)
+    assert "other options" in zarrc("reencode", "--resume", "--mem=1M", f"{top}[time=1:23]", target, code=5).err
+    assert zarrc("reencode", "--resume", "--json", f"{top}[time=2:24]", target).json["state"] == "resumed"
+    assert all(p.stat().st_mtime_ns == time for p, time in known.items())
+    zarrc("reencode", f"{path}[time=2:24]", tmp_path / "z.zarr")
+    zarrc("diff", target, tmp_path / "z.zarr")
+    zarrc("reencode", "--resume", f"{top}[time=2:24]", target)
+    chunk.write_bytes(b"damaged")
+    zarrc("reencode", "--skip-damaged", f"{top}[time=2:24]", tmp_path / "s.zarr", code=8)
+    assert zarr.open_array(tmp_path / "s.zarr/tas", mode="r").shape == (22, 36, 72)
+
+
+def has_node(path):
+    return any((path / name).exists() for name in ("zarr.json", ".zgroup"))

@@ -501,3 +501,101 @@ def test_chunks_of_a_sharded_source(zarrc, tmp_path, command):
     assert "does not divide the shard's 4" in error["why"] and "--shards=SHAPE" in error["next"]
     assert not zarrc(command, "--json", "--chunks=8,8", "--shards=12,12", *place, code=2).error["next"]
     zarrc(command, "--chunks=8,8", "--shards=none", *place)
+
+
+# ---- another data type ----
+
+def round_values(values, how):
+    return {"nearest-even": np.rint, "towards-zero": np.trunc, "towards-positive": np.ceil, "towards-negative": np.floor,
+            "nearest-away": lambda v: np.copysign(np.floor(np.abs(v) + 0.5), v)}[how](values)
+
+
+@pytest.mark.parametrize("how", ["nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_dtype_rounds(zarrc, tmp_path, rng, how, zarr_format):
+    values = np.concatenate([rng.uniform(-120, 120, 3000), np.arange(-60, 60) / 2]).astype("f4").reshape(40, 78)
+    make(tmp_path / "a.zarr", values, chunks=(7, 20), zarr_format=zarr_format, fill_value=2.5)
+    said = zarrc("reencode", "--dtype=int8", tmp_path / "a.zarr", tmp_path / "b.zarr", code=2).err
+    assert "2.5 is not exact" in said and not (tmp_path / "b.zarr").exists()
+    zarrc("reencode", "--dtype=int8", f"--rounding={how}", "--verify", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    array = same(tmp_path / "b.zarr", round_values(values, how).astype("i1"))
+    assert array.dtype == "i1" and array.fill_value == round_values(np.float32(2.5), how) and array.chunks == (7, 20)
+
+
+@pytest.mark.parametrize("to", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
+def test_dtype_out_of_range(zarrc, tmp_path, rng, dtype, to):
+    """All pairs, shorter and longer: clamp and wrap as NumPy does them, and exact unless a value would change."""
+    span, target = (np.iinfo(dtype) if dtype[0] != "f" else None), np.iinfo(to)
+    values = rng.integers(*(span.min, span.max) if span else (-2 ** 24, 2 ** 24), 1500, dtype=dtype if span else "i4", endpoint=True).astype(dtype)
+    make(tmp_path / "a.zarr", values, chunks=(400,), fill_value=1)
+    exact = [int(v) for v in values]
+    zarrc("reencode", f"--dtype={to}", "--out-of-range=clamp", "--verify", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    same(tmp_path / "b.zarr", np.array([min(max(v, target.min), target.max) for v in exact], to))
+    zarrc("reencode", f"--dtype={to}", "--out-of-range=wrap", tmp_path / "a.zarr", tmp_path / "c.zarr")
+    same(tmp_path / "c.zarr", np.array([v % 2 ** target.bits for v in exact], f"u{target.bits // 8}").astype(to))
+    bad = next((i for i, v in enumerate(exact) if not target.min <= v <= target.max), None)
+    done = zarrc("reencode", f"--dtype={to}", tmp_path / "a.zarr", tmp_path / "d.zarr", code=None)
+    assert done.code == (0 if bad is None else 2)
+    assert bad is None or ("out of the other type's range" in done.err and "element [" in done.err)
+
+
+def test_dtype_of_floats(zarrc, tmp_path, rng):
+    values = np.array([0.5, np.nan, -np.inf, 3, 1e300, -0.0], "f8")
+    make(tmp_path / "a.zarr", values[:4], chunks=(3,), fill_value=np.nan)
+    zarrc("reencode", "--dtype=float32", "--verify", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert np.isnan(same(tmp_path / "b.zarr", values[:4].astype("f4")).fill_value)
+    make(tmp_path / "c.zarr", values, chunks=(3,), fill_value=0)
+    assert "element [4]: 1e+300 is out of" in zarrc("reencode", "--dtype=float32", tmp_path / "c.zarr", tmp_path / "d.zarr", code=2).err
+    zarrc("reencode", "--force", "--dtype=float32", "--out-of-range=clamp", tmp_path / "c.zarr", tmp_path / "d.zarr")
+    same(tmp_path / "d.zarr", np.array([0.5, np.nan, -np.inf, 3, np.inf, -0.0], "f4"))
+    many = rng.random(2000)
+    make(tmp_path / "e.zarr", many, chunks=(700,))
+    assert "not exact" in zarrc("reencode", "--dtype=float32", tmp_path / "e.zarr", tmp_path / "f.zarr", code=2).err
+    zarrc("reencode", "--force", "--dtype=float32", "--rounding=nearest-even", tmp_path / "e.zarr", tmp_path / "f.zarr")
+    same(tmp_path / "f.zarr", many.astype("f4"))
+    big = np.array([2 ** 53 + 1], "i8")
+    make(tmp_path / "g.zarr", big, chunks=(1,))
+    assert "9007199254740993 is not exact" in zarrc("reencode", "--dtype=float64", tmp_path / "g.zarr", tmp_path / "h.zarr", code=2).err
+
+
+def test_dtype_errors_name_the_place_in_the_source(zarrc, tmp_path, rng):
+    """In shards that --mem makes it write in parts, too. The destination can be resumed by the same rules only."""
+    values = rng.integers(0, 100, (200, 300)).astype("f8")
+    values[123, 250] = 300.25
+    make(tmp_path / "a.zarr", values, chunks=(50, 60))
+    source, target = f"{tmp_path / 'a.zarr'}[20:190, ::-1]", tmp_path / "b.zarr"
+    words = ["reencode", "--chunks=10,10", "--dtype=uint8", source, target]
+    assert "/: element [123, 250]: 300.25 is" in zarrc(*words, code=2).err
+    assert "other options" in zarrc(*words, "--resume", "--out-of-range=clamp", code=5).err
+    values[123, 250] = 99
+    zarr.open_array(tmp_path / "a.zarr")[...] = values
+    zarrc(*words, "--resume", "--verify")
+    same(target, values[20:190, ::-1].astype("u1"))
+    for dtype in ("int16", "complex128", "bool", "string"):
+        zarrc(*words[:2], "--shards=200,300", "--mem=1M", f"--dtype={dtype}", tmp_path / "a.zarr", tmp_path / f"{dtype}.zarr",
+              code=0 if dtype == "int16" else 6)
+    same(tmp_path / "int16.zarr", values.astype("i2"))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_dtype_and_attributes(zarrc, tmp_path, zarr_format):
+    """Values in CF attributes stay if the new type has them; else the command refuses."""
+    def array(name, **attributes):
+        return make(tmp_path / name, np.arange(6, dtype="i2"), chunks=(4,), zarr_format=zarr_format, attributes=attributes)
+    array("a.zarr", valid_range=[0, 100], scale_factor=0.1, missing_value=-99, units="K")
+    zarrc("reencode", "--dtype=float32", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert same(tmp_path / "b.zarr", np.arange(6, dtype="f4")).attrs.asdict() == {
+        "valid_range": [0, 100], "scale_factor": 0.1, "missing_value": -99, "units": "K"}
+    said = zarrc("reencode", "--dtype=uint8", tmp_path / "a.zarr", tmp_path / "c.zarr", code=2).err
+    assert "attribute missing_value" in said and "-99" in said and not (tmp_path / "c.zarr").exists()
+    zarrc("reencode", "--dtype=uint8", '--attributes={"units": "K"}', tmp_path / "a.zarr", tmp_path / "c.zarr")
+    assert same(tmp_path / "c.zarr", np.arange(6, dtype="u1")).attrs.asdict() == {"units": "K"}
+    for attributes in [{"valid_range": [0, 300]}, {"_Unsigned": "true"}, {"flag_values": [1, -2]}]:
+        array("d.zarr", **attributes)
+        assert next(iter(attributes)) in zarrc("reencode", "--dtype=uint8", tmp_path / "d.zarr", tmp_path / "e.zarr", code=2).err
+        shutil.rmtree(tmp_path / "d.zarr")
+    array("d.zarr", _FillValue=-5)
+    done = zarrc("reencode", "--dtype=float32", tmp_path / "d.zarr", tmp_path / "e.zarr", code=None)
+    assert done.code == (0 if zarr_format == 2 else 2), "xarray's form of it differs in v3"
+    assert "exclude" in zarrc("reencode", "--dtype=f4", "--zarr-format=2", tmp_path / "d.zarr", tmp_path / "f.zarr", code=2).err

@@ -258,7 +258,8 @@ const char *zr_cast_reason(enum zr_cast_result result)
 {
     return result == ZR_CAST_NAN        ? "NaN, which the other type lacks"
            : result == ZR_CAST_INFINITY ? "infinite, which the other type lacks"
-                                        : "out of the other type's range";
+           : result == ZR_CAST_RANGE    ? "out of the other type's range"
+                                        : "not exact in the other type";
 }
 
 /* ---- the representation ------------------------------------------------------------ */

@@ -11,6 +11,8 @@
 struct ear {
     uint64_t chunk, shard; /* new edges; 0: chosen by the library, no shards */
     bool wrong;            /* create arrays of another shape */
+    const char *type;      /* of new arrays; NULL: int32 */
+    const char *region;    /* of all arrays */
     int n_made, n_progress, cancel_at;
     zarr_progress last;
     zarr_cancel *cancel;
@@ -18,23 +20,23 @@ struct ear {
     int shrink_at;
 };
 
-static zarr_status make(void *user, zarr_array *source, zarr_store *target,
-                        const char *path, zarr_error *err)
+static zarr_status make(void *user, zarr_array *source, const uint64_t *shape,
+                        zarr_store *target, const char *path, zarr_error *err)
 {
     struct ear *e = user;
-    const uint64_t *shape = zarr_array_shape(source);
     const uint64_t chunks[2] = {e->chunk, e->chunk}, shards[2] = {e->shard, e->shard};
     const uint64_t other[2] = {shape[0] + 1, shape[1]};
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_array *made = NULL;
     zarr_status st;
 
+    (void)source;
     e->n_made++;
     spec.ndim = 2;
     spec.shape = e->wrong ? other : shape;
     spec.chunk_shape = chunks;
     spec.shard_shape = e->shard ? shards : NULL;
-    spec.data_type = "int32";
+    spec.data_type = e->type ? e->type : "int32";
     spec.fill_value = "-1";
     st = zarr_array_create(&made, target, path, &spec, NULL, err);
     zarr_array_free(made);
@@ -59,6 +61,12 @@ static void see(void *user, const zarr_progress *now)
         zarr_cancel_set(e->cancel);
 }
 
+static const char *select_region(void *user, const zarr_array *source)
+{
+    (void)source;
+    return ((struct ear *)user)->region;
+}
+
 static zarr_reencode_options options(struct ear *e, uint64_t chunk, uint64_t shard)
 {
     zarr_reencode_options o = ZARR_REENCODE_OPTIONS_INIT;
@@ -66,7 +74,8 @@ static zarr_reencode_options options(struct ear *e, uint64_t chunk, uint64_t sha
     *e = (struct ear){.chunk = chunk, .shard = shard, .cancel = fresh_cancel()};
     o.make = make;
     o.progress = see;
-    o.make_user = o.progress_user = e;
+    o.select = select_region;
+    o.make_user = o.progress_user = o.select_user = e;
     o.cancel = e->cancel;
     return o;
 }
@@ -397,6 +406,7 @@ static void test_no_memory(void **state)
         make_source(&w);
         zarr_context_trim(w.ctx);
         o.flags = ZARR_REENCODE_VERIFY;
+        e.region = k % 3 ? NULL : ":9, [0,1,2,3,4,5,6,7,8,9,10]";
         w.forever = k % 2 == 0;
         atomic_store(&w.fail_at, k);
         st = zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr);
@@ -405,6 +415,7 @@ static void test_no_memory(void **state)
         if (st != ZARR_OK) {
             assert_int_equal(st, ZARR_ERR_NO_MEMORY);
             o = options(&e, 3, 6);
+            e.region = k % 3 ? NULL : ":9, [0,1,2,3,4,5,6,7,8,9,10]";
             o.flags = ZARR_REENCODE_RESUME | ZARR_REENCODE_VERIFY;
             assert_ok(zarr_node_reencode(w.store, "src", w.store, "dst", &r, &o, &terr));
         }
@@ -477,6 +488,68 @@ static void test_changes(void **state)
     world_close(&w);
 }
 
+static void read_all(struct world *w, const char *path, void *data)
+{
+    zarr_array *a;
+    zarr_tensor t;
+
+    assert_ok(zarr_array_open(&a, w->store, path, NULL, &terr));
+    zarr_tensor_host(&t, NULL, data, 0, 2, zarr_array_shape(a));
+    assert_ok(zarr_array_read(a, NULL, &t, NULL, &terr));
+    zarr_array_free(a);
+}
+
+/* Two rows of x and three columns, backwards; 0: without `make`. */
+static void test_selection(void **state)
+{
+    static const char *const types[] = {NULL, "int32", "int8", "int64", "float64"};
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        zarr_reencode_result r = ZARR_REENCODE_RESULT_INIT;
+        struct ear e;
+        zarr_reencode_options o = options(&e, 2, 0);
+        int32_t all[99], whole[6];
+        int8_t narrow[6];
+        int64_t wide[6];
+        double real[6];
+        void *const got[] = {whole, whole, narrow, wide, real};
+        struct world w;
+
+        world_open(&w, WORLD_MEMORY);
+        make_source(&w);
+        read_all(&w, "src/x", all);
+        e.region = "[5,2], 10:7:-1";
+        e.type = types[i];
+        o.make = i ? o.make : NULL;
+        o.cast = ZARR_CAST_NEAREST_EVEN | ZARR_CAST_WRAP;
+        if (i == 4) { /* floats do not wrap */
+            assert_status(
+                zarr_node_reencode(w.store, "src/x", w.store, "dst", &r, &o, &terr),
+                ZARR_ERR_INVALID);
+            o.cast = ZARR_CAST_EXACT;
+        }
+        o.flags = ZARR_REENCODE_VERIFY;
+        assert_ok(zarr_node_reencode(w.store, "src/x", w.store, "dst", &r, &o, &terr));
+        assert_int_equal(r.bytes, 6 * (i < 2 ? 4 : i == 2 ? 1 : 8));
+        read_all(&w, "dst", got[i]);
+        for (int k = 0; k < 6; k++) {
+            const int32_t wanted = all[(k < 3 ? 5 : 2) * 11 + 10 - k % 3];
+
+            assert_true(i < 2    ? whole[k] == wanted
+                        : i == 2 ? narrow[k] == (int8_t)wanted
+                        : i == 3 ? wide[k] == wanted
+                                 : real[k] == wanted);
+        }
+        e.region = "9";
+        assert_status(
+            zarr_node_reencode(w.store, "src/x", w.store, "other", &r, &o, &terr),
+            ZARR_ERR_INVALID);
+        assert_says("out of bounds");
+        world_close(&w);
+    }
+}
+
 /* Elements stay what they are. */
 static void test_wrong_changes(void **state)
 {
@@ -522,7 +595,7 @@ int main(void)
         cmocka_unit_test(test_resume),        cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_sparse),        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_shrunk),        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_wrong_changes),
+        cmocka_unit_test(test_wrong_changes), cmocka_unit_test(test_selection),
     };
 
     return cmocka_run_group_tests_name("reencode", tests, NULL, NULL);
