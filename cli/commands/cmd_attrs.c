@@ -222,6 +222,63 @@ static int merge(struct cli *cli, const struct cli_node *node)
     return rc;
 }
 
+/* ---- dimensions ---- */
+
+/* Renames the dimension of an array that has it. try: only says whether it would fail. */
+static int rename_one(struct cli *cli, const struct cli_node *top, const char *path,
+                      bool try, uint64_t *n_renamed)
+{
+    const zarr_array_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = cli_cancel};
+    struct cli_node one = {.store = top->store,
+                           .path = cli_path_join(top->path, path),
+                           .shown = cli_shown_below(top, path)};
+    zarr_error err = {0};
+    zarr_status st = zarr_array_open(&one.array, one.store, one.path, &opts, &err);
+    bool has[2] = {false, false};
+    int rc = CLI_OK;
+
+    for (int32_t d = 0; !st && d < zarr_array_ndim(one.array); d++)
+        for (int k = 0; k < 2; k++) {
+            const char *name = zarr_array_dimension_name(one.array, d);
+
+            has[k] = has[k] || (name && strcmp(name, cli->args[2 + k]) == 0);
+        }
+    one.began = !st && has[0] && (!try || has[1]);
+    if (one.began)
+        st = zarr_array_dimension_rename(one.array, cli->args[2], cli->args[3],
+                                         cli_cancel, &err);
+    if (st)
+        rc = cli_fail(cli, st, &err, "cannot rename a dimension of %s", one.shown);
+    if (one.began)
+        rc = cli_update_after(cli, &one, false, rc);
+    *n_renamed += has[0];
+    one.store = NULL; /* borrowed */
+    cli_node_close(&one);
+    return rc;
+}
+
+static int rename_dimension(struct cli *cli, const struct cli_node *node)
+{
+    struct cli_tree tree = {0};
+    uint64_t n = 0;
+    int rc = CLI_OK;
+
+    if (node->kind == ZARR_NODE_GROUP && !cli_flag(cli, "recursive"))
+        return cli_error(cli, CLI_USAGE, "--recursive renames it in all arrays below.",
+                         "%s is a group", node->shown);
+    rc = cli_tree_list(cli, node, &tree);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < tree.n_items && !rc; i++)
+            if (tree.items[i].kind == ZARR_NODE_ARRAY)
+                rc = rename_one(cli, node, tree.items[i].path, pass == 0, &n);
+    cli_tree_free(&tree);
+    return rc || n ? rc
+                   : cli_error(cli, CLI_NOT_FOUND,
+                               "zarrc info shows the names of dimensions.",
+                               "%s has no dimension \"%s\"", node->shown, cli->args[2]);
+}
+
 /* ---- the command ---- */
 
 struct verb {
@@ -231,11 +288,10 @@ struct verb {
     bool writes;
 };
 
-static const struct verb verbs[] = {{"list", 2, 2, list_all, false},
-                                    {"get", 3, 3, get, false},
-                                    {"set", 4, 4, set, true},
-                                    {"del", 3, -1, delete_all, true},
-                                    {"merge", 3, 3, merge, true}};
+static const struct verb verbs[] = {
+    {"list", 2, 2, list_all, false}, {"get", 3, 3, get, false},
+    {"set", 4, 4, set, true},        {"del", 3, -1, delete_all, true},
+    {"merge", 3, 3, merge, true},    {"rename-dim", 4, 4, rename_dimension, true}};
 
 static const struct verb *find_verb(struct cli *cli)
 {
@@ -268,7 +324,8 @@ static int run_verb(struct cli *cli, const struct verb *v, const char *place)
 
 static int run_attrs(struct cli *cli)
 {
-    static const char *const names[] = {"list", "get", "set", "del", "merge", NULL};
+    static const char *const names[] = {"list",  "get",        "set", "del",
+                                        "merge", "rename-dim", NULL};
     const struct verb *v = find_verb(cli);
     const char *near;
 
@@ -276,9 +333,10 @@ static int run_attrs(struct cli *cli)
         return run_verb(cli, &verbs[0], cli->args[0]);
     if (!v) {
         near = cli_nearest(cli->args[0], names);
-        return cli_error(cli, CLI_USAGE, "Try: zarrc attrs --help",
-                         "\"%s\" is not one of list, get, set, del, merge%s%s",
-                         cli->args[0], near ? "; did you mean " : "", near ? near : "");
+        return cli_error(
+            cli, CLI_USAGE, "Try: zarrc attrs --help",
+            "\"%s\" is not one of list, get, set, del, merge, rename-dim%s%s",
+            cli->args[0], near ? "; did you mean " : "", near ? near : "");
     }
     if (cli->n_args < v->min_args || (v->max_args >= 0 && cli->n_args > v->max_args))
         return cli_error(cli, CLI_USAGE, "Try: zarrc attrs --help",
@@ -290,6 +348,7 @@ static const struct cli_option attrs_options[] = {
     {"text", 't', 0, NULL, NULL,
      "set: VALUE is text, not JSON; get: print text without quotes"},
     {"replace", 0, 0, NULL, NULL, "merge: delete all other attributes"},
+    {"recursive", 'r', 0, NULL, NULL, "rename-dim: in a group and everything below it"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 
@@ -302,12 +361,14 @@ static const struct cli_example attrs_examples[] = {
     {"zarrc attrs del x.zarr/temp history", "Delete an attribute."},
     {"zarrc attrs merge x.zarr/temp @attributes.json",
      "Set several attributes from a file."},
+    {"zarrc attrs rename-dim --recursive x.zarr lat latitude",
+     "Rename a dimension of all arrays."},
     {NULL, NULL}};
 
 const struct cli_command cli_cmd_attrs = {
     .name = "attrs",
     .summary = "show or change the attributes of an array or group",
-    .operands = "[list|get|set|del|merge] NODE [NAME [VALUE]]",
+    .operands = "[list|get|set|del|merge|rename-dim] NODE [ARG...]",
     .min_args = 1,
     .max_args = -1,
     .about =
@@ -315,10 +376,12 @@ const struct cli_command cli_cmd_attrs = {
         "NAME VALUE sets an attribute to a JSON value; NaN, Infinity and -Infinity, "
         "which JSON lacks, become strings. del NODE NAME... deletes attributes. merge "
         "NODE OBJECT sets every member of a JSON object; OBJECT is JSON text, @FILE, or "
-        "- for standard input.\n\n"
+        "- for standard input. rename-dim NODE OLD NEW renames a dimension; zarrc-mv(1) "
+        "renames its coordinate.\n\n"
         "Changes are made under a lock: writers of different attributes do not overwrite "
         "each other.",
-    .json = "list, set, del, merge: node; attributes (the new object). get: node, name, "
+    .json = "list, set, del, merge, rename-dim: node; attributes (the new object). get: "
+            "node, name, "
             "value.",
     .options = attrs_options,
     .examples = attrs_examples,

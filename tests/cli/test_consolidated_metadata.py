@@ -7,6 +7,7 @@ import struct
 
 import numpy as np
 import pytest
+import xarray
 import zarr
 
 
@@ -131,3 +132,34 @@ def test_a_document_that_cannot_be_changed_keeps_the_node(zarrc, hierarchy, tmp_
     assert (zarr.open_array(path, mode="r", zarr_format=zarr_format)[:] == np.arange(1, 9)).all()
     zarrc("rm", "--no-consolidate", path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_rename_dim(zarrc, tmp_path, zarr_format):
+    """Only the names change, in place; xarray reads them, and consolidated metadata has them."""
+    data = xarray.Dataset({"t": (("time", "lat"), np.ones((3, 4)), {"units": "K"}), "b": (("lat", "n"), np.ones((4, 2))),
+                           "s": ((), 1)}, coords={"lat": np.arange(4.0)})
+    top = tmp_path / "x.zarr"
+    data.to_zarr(top, zarr_format=zarr_format, consolidated=True)
+    document = top / "t" / ("zarr.json" if zarr_format == 3 else ".zattrs")
+    before = json.loads(document.read_text())
+    if zarr_format == 3:
+        before["x_unknown"] = {"must_understand": False, "n": 1}
+        document.write_text(json.dumps(before))
+        zarrc("consolidate", top)
+    chunks = {p: p.stat().st_mtime_ns for p in top.rglob("*") if p.is_file() and not p.name.startswith((".z", "zarr.json"))}
+    for words, code in [((top, "lat", "y"), 2), ((top / "t", "x", "y"), 3), ((top / "t", "lat", "time"), 5), ((top / "t", "lat", ""), 2),
+                        (("-r", top, "x", "y"), 3), (("-r", top, "lat", "n"), 5), ((top / "s", "lat", "y"), 3)]:
+        zarrc("attrs", "rename-dim", *words, code=code)
+        assert json.loads(document.read_text()) == before, "a refused change"
+    zarrc("attrs", "rename-dim", "-r", top, "lat", "y")
+    names = before["dimension_names"] if zarr_format == 3 else before["_ARRAY_DIMENSIONS"]
+    names[names.index("lat")] = "y"
+    assert json.loads(document.read_text()) == before
+    assert {p: p.stat().st_mtime_ns for p in chunks} == chunks
+    zarrc("consolidate", "--check", top)
+    assert xarray.open_zarr(top, consolidated=True).sizes == {"time": 3, "y": 4, "n": 2}
+    shown = zarrc("attrs", "rename-dim", "--json", top / "t", "time", "month").json
+    assert shown["attributes"]["units"] == "K"
+    zarrc("consolidate", "--check", top)
+    assert xarray.open_zarr(top, consolidated=True).t.dims == ("month", "y")
