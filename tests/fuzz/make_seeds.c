@@ -292,18 +292,19 @@ static void seeds_zstd(void)
     for (unsigned k = 0; k < ZR_COUNT(levels) * 4 * 4; k++) {
         const int level = levels[k / 16];
         const unsigned kind = k / 4 % 4, how = k % 4;
-        const size_t n = lengths[kind];
+        const size_t n = lengths[kind], part = n - (size_t)how * 100;
+        const size_t decoded = how % 3 ? part : n;
         size_t at = 2;
 
         zstd_plain(plain, n, kind);
-        at += zstd_frame(cctx, input + at, 20000, plain, n - how * 100, level, how);
+        at += zstd_frame(cctx, input + at, 20000, plain, part, level, how);
         if (how == 3) {
             memcpy(input + at, "\x50\x2A\x4D\x18\x05\0\0\0other", 13);
             at += 13;
             at += zstd_frame(cctx, input + at, 20000, plain + n - 300, 300, level, 0);
         }
-        input[0] = (uint8_t)((how % 3 ? n - how * 100 : n) % 256);
-        input[1] = (uint8_t)((how % 3 ? n - how * 100 : n) / 256);
+        input[0] = (uint8_t)(decoded % 256);
+        input[1] = (uint8_t)(decoded / 256);
         seed_write("kernels", number++, 8, input, at);
         if (n < 8192) /* a team is slow */
             seed_write("kernels", number++, 9, input, at);

@@ -635,10 +635,11 @@ static uint32_t golden_dictionary(const struct target *t, const char *path,
                                   struct encoded *e)
 {
     ZSTD_CCtx *cctx = ZSTD_createCCtx();
-    size_t n;
+    size_t n = 0;
     uint8_t *dictionary = read_file(path, &n);
     uint32_t says;
 
+    assert_non_null(dictionary);
     e->plain = dictionary;
     e->n_plain = n;
     e->bytes = block(ZSTD_compressBound(n));
