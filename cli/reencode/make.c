@@ -188,8 +188,10 @@ static int cast_metadata(struct reencode *r, const zarr_array *source,
     if (!st)
         st = zarr_dtype_cast(c.from, c.to, r->rules, element, value, &n, &err);
     if (st)
-        return cli_fail_hint(r->cli, st, &err, "--fill gives another fill value.",
-                             "cannot convert the fill value of %s", r->src.shown);
+        return cli_tell_failure(
+            r->cli,
+            &(struct cli_failure){st, &err, NULL, "--fill gives another fill value."},
+            "cannot convert the fill value of %s", r->src.shown);
     if (n)
         *fill = cli_fill_text(c.to, value, &err);
     if (!spec->fill_value)
