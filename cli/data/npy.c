@@ -239,29 +239,39 @@ static bool add_string(struct cli_string *out, const char **at, bool latin1)
     return *s == quote;
 }
 
+/* The JSON of a Python word; NULL: it is none. */
+static const char *read_word(const char *at)
+{
+    return strncmp(at, "True", 4) == 0    ? "true"
+           : strncmp(at, "False", 5) == 0 ? "false"
+                                          : NULL;
+}
+
 /* The Python dict as JSON, owned by the caller; NULL if it is not valid. Tuples become
  * lists. The library checks the contents of a list of fields. */
 static char *read_dict(const char *at, bool latin1)
 {
+    static const char python[] = "{[(}])", json[] = "{[[}]]";
     struct cli_string out = {0};
     int depth = 0;
 
     do {
-        if (strchr("{[(", *at) && *at) {
-            cli_string_add(&out, *at == '{' ? "{" : "[", 1);
-            depth++;
-        } else if (depth > 0 && *at && strchr("}])", *at)) {
-            if (out.text[out.n_bytes - 1] == ',') /* as in (3,) */
+        const char *bracket = *at ? strchr(python, *at) : NULL, *word = read_word(at);
+
+        if (bracket) {
+            const bool opens = bracket < python + 3;
+
+            if (!opens && depth > 0 && out.text[out.n_bytes - 1] == ',') /* as in (3,) */
                 out.n_bytes--;
-            cli_string_add(&out, *at == '}' ? "}" : "]", 1);
-            depth--;
+            cli_string_add(&out, &json[bracket - python], 1);
+            depth += opens ? 1 : -1;
         } else if (*at == '\'' || *at == '"') {
             if (!add_string(&out, &at, latin1))
                 break;
             continue;
-        } else if (strncmp(at, "True", 4) == 0 || strncmp(at, "False", 5) == 0) {
-            cli_string_printf(&out, *at == 'T' ? "true" : "false");
-            at += *at == 'T' ? 3 : 4;
+        } else if (word) {
+            cli_string_printf(&out, "%s", word);
+            at += strlen(word) - 1;
         } else if (*at == ',' || *at == ':' || isdigit((unsigned char)*at)) {
             cli_string_add(&out, at, 1);
         } else if (!strchr(" \nuL", *at) || !*at) { /* u'text', 3L: Python 2 */

@@ -97,21 +97,25 @@ static void zsh_text(struct cli_string *out, const char *text)
     }
 }
 
+static void zsh_names(const struct cli_option *o, struct cli_string *out)
+{
+    const char *plus = o->value ? "+" : "", *equals = o->value ? "=" : "";
+    const bool repeat = (o->flags & CLI_REPEAT) != 0;
+
+    if (!o->letter)
+        cli_string_printf(out, "        '%s--%s%s[", repeat ? "*" : "", o->name, equals);
+    else if (repeat) /* '*'{-v,--verbose}'[...]' */
+        cli_string_printf(out, "        '*'{-%c%s,--%s%s}'[", o->letter, plus, o->name,
+                          equals);
+    else /* '(-q --quiet)'{-q,--quiet}'[...]' */
+        cli_string_printf(out, "        '(-%c --%s)'{-%c%s,--%s%s}'[", o->letter, o->name,
+                          o->letter, plus, o->name, equals);
+}
+
 static void zsh_options(const struct cli_option *o, struct cli_string *out)
 {
     for (; o && o->name; o++) {
-        const char *star = o->flags & CLI_REPEAT ? "*" : "";
-
-        if (o->letter && *star) /* '*'{-v,--verbose}'[...]' */
-            cli_string_printf(out, "        '*'{-%c%s,--%s%s}'[", o->letter,
-                              o->value ? "+" : "", o->name, o->value ? "=" : "");
-        else if (o->letter) /* '(-q --quiet)'{-q,--quiet}'[...]' */
-            cli_string_printf(out, "        '(-%c --%s)'{-%c%s,--%s%s}'[", o->letter,
-                              o->name, o->letter, o->value ? "+" : "", o->name,
-                              o->value ? "=" : "");
-        else
-            cli_string_printf(out, "        '%s--%s%s[", star, o->name,
-                              o->value ? "=" : "");
+        zsh_names(o, out);
         zsh_text(out, o->help);
         cli_string_add(out, "]", 1);
         if (o->value)

@@ -22,8 +22,9 @@ int cli_options_parse(struct cli *cli, int argc, char **argv);
 void cli_options_free(struct cli *cli);
 /* Reads the common options into cli. Messages have no colour before this call. */
 int cli_options_common(struct cli *cli);
-/* An option of the command or a common option by its name (bytes long), or NULL. */
-const struct cli_option *cli_option_find(const struct cli_command *command,
+/* An option of the command or a common option by its name (bytes long), or by its letter
+ * if name is NULL; NULL: there is none. */
+const struct cli_option *cli_option_find(const struct cli_command *command, char letter,
                                          const char *name, size_t bytes);
 
 /* The place of a text among choices, "text|csv|npy", from 1 on; 0: it is none of them. */

@@ -80,9 +80,8 @@ const struct cli_option cli_common_options[] = {
     {"help", 'h', 0, NULL, NULL, "show this help"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
-/* By its name of so many bytes, or by its letter if name is NULL. */
-static const struct cli_option *find(const struct cli_command *command, char letter,
-                                     const char *name, size_t bytes)
+const struct cli_option *cli_option_find(const struct cli_command *command, char letter,
+                                         const char *name, size_t bytes)
 {
     const struct cli_option *tables[] = {command ? command->options : NULL,
                                          cli_common_options};
@@ -93,12 +92,6 @@ static const struct cli_option *find(const struct cli_command *command, char let
                      : o->letter == letter)
                 return o;
     return NULL;
-}
-
-const struct cli_option *cli_option_find(const struct cli_command *command,
-                                         const char *name, size_t bytes)
-{
-    return find(command, '\0', name, bytes);
 }
 
 static const char *try_help(const struct cli *cli)
@@ -166,7 +159,7 @@ struct arguments {
 static int parse_long(struct cli *cli, struct arguments *w, const char *name)
 {
     size_t bytes = strcspn(name, "=");
-    const struct cli_option *option = cli_option_find(cli->command, name, bytes);
+    const struct cli_option *option = cli_option_find(cli->command, '\0', name, bytes);
     const char *value = name[bytes] == '=' ? name + bytes + 1 : NULL;
 
     if (!option)
@@ -189,7 +182,8 @@ static int parse_short(struct cli *cli, struct arguments *w, const char *letters
     int rc = CLI_OK;
 
     for (; *letters && !rc; letters++) {
-        const struct cli_option *option = find(cli->command, *letters, NULL, 0);
+        const struct cli_option *option =
+            cli_option_find(cli->command, *letters, NULL, 0);
 
         if (!option)
             return cli_error(cli, CLI_USAGE, try_help(cli), "unknown option -%c",

@@ -14,7 +14,7 @@
 
 static const struct cli_option *find_option(const struct cli *cli, const char *name)
 {
-    const struct cli_option *o = cli_option_find(cli->command, name, strlen(name));
+    const struct cli_option *o = cli_option_find(cli->command, '\0', name, strlen(name));
 
     if (!o) {
         fprintf(stderr, "zarrc: bug: no table of %s has an option --%s\n",

@@ -64,13 +64,15 @@ static uint64_t align_down(uint64_t n, uint64_t unit)
     return unit > 1 && n > unit ? n - n % unit : n;
 }
 
-static void plan_steps(struct cli_boxes *b, const uint64_t *unit, uint64_t max_items,
-                       bool contiguous)
+/* unit: of which boxes consist; align: to which a split dimension is aligned. Both may be
+ * NULL. */
+static void plan_steps(struct cli_boxes *b, const uint64_t *unit, const uint64_t *align,
+                       uint64_t max_items)
 {
     uint64_t n = 1;
 
     for (int32_t d = 0; d < b->ndim; d++)
-        b->step[d] = least(!contiguous && unit && unit[d] ? unit[d] : 1, b->shape[d]);
+        b->step[d] = least(unit && unit[d] ? unit[d] : 1, b->shape[d]);
     n = cli_product(b->ndim, b->step);
     for (int32_t d = 0; d < b->ndim && n > max_items; d++) { /* one unit does not fit */
         uint64_t rest = n / b->step[d] ? n / b->step[d] : 1;
@@ -87,7 +89,7 @@ static void plan_steps(struct cli_boxes *b, const uint64_t *unit, uint64_t max_i
         if (wanted >= b->shape[d])
             b->step[d] = b->shape[d];
         else
-            b->step[d] = contiguous && unit ? align_down(wanted, unit[d]) : wanted;
+            b->step[d] = align ? align_down(wanted, align[d]) : wanted;
         n = cli_product(b->ndim, b->step);
         if (b->step[d] < b->shape[d])
             break; /* a split dimension ends the box */
@@ -105,7 +107,7 @@ void cli_boxes_init(struct cli_boxes *boxes, int32_t ndim, const uint64_t *shape
     }
     if (max_items == 0)
         max_items = 1;
-    plan_steps(boxes, unit, max_items, contiguous);
+    plan_steps(boxes, contiguous ? NULL : unit, contiguous ? unit : NULL, max_items);
 }
 
 uint64_t cli_boxes_max_items(const struct cli_boxes *boxes)

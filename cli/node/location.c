@@ -502,13 +502,6 @@ int cli_node_select(struct cli *cli, const struct cli_node *node, const zarr_arr
 
 /* ---- several nodes ---- */
 
-static bool has_node(const struct cli_node *at)
-{
-    int32_t format;
-
-    return cli_kind_at(at->store, at->path, &format) != ZARR_NODE_NONE || format > 0;
-}
-
 /* Whether the operand is a part of a node. Whatever else is wrong with it, fn reports. */
 static bool skip(struct cli *cli, const char *text)
 {
@@ -516,13 +509,15 @@ static bool skip(struct cli *cli, const char *text)
     zarr_location *at = NULL;
     char *above = NULL;
     zarr_error err = {0};
+    int32_t format = 0;
 
     if (zarr_location_parse(&at, cli->ctx, text, NULL) == ZARR_OK && at->is_local &&
         *at->path && !at->selection &&
         cli_store_open(cli, &node.store, at->url, ZARR_STORE_READ_ONLY, &err) ==
             ZARR_OK) {
         node.path = cli_strdup(at->path);
-        above = has_node(&node) ? NULL : node_above(&node);
+        if (!cli_kind_at(node.store, node.path, &format) && format <= 0)
+            above = node_above(&node);
     }
     if (above)
         cli_say(cli, "%s is part of %s, not a node: skipped", text, above);

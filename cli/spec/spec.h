@@ -34,15 +34,13 @@
      "also NAME:KEY=VALUE,... or JSON"},                                                 \
     {"separator", 0, 0, "CHAR", "/|.", "separator in chunk keys"},                       \
     {"order", 0, 0, "ORDER", "C|F", "order of the elements inside chunks"}
-/* clang-format on */
 
 /* For commands with --like. */
 #define CLI_KEEP_FILL_OPTION                                                             \
-    {                                                                                    \
-        "keep-fill", 0, 0, NULL, NULL,                                                   \
-            "with --like and --zarr-format: take fill value and attribute _FillValue "   \
-            "as they are, even if the missing value changes"                             \
-    }
+    {"keep-fill", 0, 0, NULL, NULL,                                                      \
+     "with --like and --zarr-format: take fill value and attribute _FillValue as they "  \
+     "are, even if the missing value changes"}
+/* clang-format on */
 
 /* A zarr_array_spec with the data that it points to. Zero it before use. */
 struct cli_spec {
