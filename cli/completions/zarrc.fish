@@ -210,6 +210,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from plot' -l aspect -x -a 'auto eq
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l bare -d 'draw no axes, title and colour bar'
 complete -c zarrc -n '__fish_seen_subcommand_from plot' -l title -x -d 'title (default: the node and its region)'
 complete -c zarrc -n '__fish_seen_subcommand_from summary' -l nearest -d 'take the nearest point for a value that lies between points of a coordinate'
+complete -c zarrc -n '__fish_seen_subcommand_from summary' -l decode -d 'decode values by the CF conventions, as xarray does: scale_factor, add_offset, missing values, _Unsigned, times, booleans and text in bytes'
 complete -c zarrc -n '__fish_seen_subcommand_from summary' -l over -x -d 'compute statistics over these dimensions of the region, by name or number, and keep the others (default: over all)'
 complete -c zarrc -n '__fish_seen_subcommand_from summary' -l weights -x -d 'weight elements by the cosine of the latitude, which is the array of the name of the dimension DIM beside the array, in degrees; NAME: by the elements of that array'
 complete -c zarrc -n '__fish_seen_subcommand_from summary' -l missing -x -d 'elements with this value are missing; none: no value means that (default: the value that xarray shows as NaN)'
