@@ -67,8 +67,6 @@ zarr_status zr_summary_spread_init(struct zr_summary_spread *p, uint64_t n_items
 
 void zr_summary_spread_deinit(struct zr_summary_spread *p)
 {
-    if (!p->alloc)
-        return;
     for (size_t h = 0; h < ZR_SUMMARY_LEVELS; h++)
         zr_free(p->alloc, p->level[h].value);
     zr_free(p->alloc, p->list);
