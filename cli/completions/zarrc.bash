@@ -83,7 +83,7 @@ _zarrc()
         repack) words+=' -n --dry-run' ;;
         consolidate) words+=' --check --key' ;;
         plot) words+=' -o --output -f --force -t --term -s --slice --field --nearest --decode --size -m --map -p --percentiles --min --max --hide-fill --origin --aspect --bare --title' ;;
-        summary) words+=' --nearest --over --weights --missing --quantiles -b --bins --edges -F --format --field --trust --missing-chunks' ;;
+        summary) words+=' --nearest --decode --over --weights --missing --quantiles -b --bins --edges -F --format --field --trust --missing-chunks' ;;
         calibrate) words+=' -n --dry-run --size' ;;
         help) words+=' --man' ;;
         esac
