@@ -102,9 +102,9 @@ struct zr_summary_block {
 };
 void zr_summary_add(const struct zr_summary_type *t, struct zr_summary_cell *cells,
                     const struct zr_summary_block *b);
-/* Adds the elements of another cell. */
-void zr_summary_join(const struct zr_summary_type *t, struct zr_summary_cell *to,
-                     const struct zr_summary_cell *from);
+/* Adds the elements of b to a. */
+void zr_summary_join(const struct zr_summary_type *t, struct zr_summary_cell *a,
+                     const struct zr_summary_cell *b);
 /* Loads up to ZR_BLOCK elements without missing ones and NaN. Returns how many are left.
  */
 size_t zr_summary_load_doubles(const struct zr_summary_type *t, double *out,

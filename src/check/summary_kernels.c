@@ -37,29 +37,59 @@ struct run {
     uint64_t n_missing[LANES], n_nan[LANES];
 };
 
-/* marks: counts missing elements and NaN, and makes both NaN. */
-INLINE void find_extremes(struct run *r, double missing, bool marks)
+/* Counts missing elements and NaN, and makes both NaN. */
+INLINE void mark(struct run *r, double missing)
 {
-    double min[LANES], max[LANES];
+    uint64_t n_missing[LANES] = {0}, n_nan[LANES] = {0};
+
+    for (size_t i = 0; i < r->end; i += r->stride)
+#pragma GCC unroll 1
+        for (size_t l = 0; l < LANES; l++) {
+            const double x = r->x[i + l];
+
+            n_missing[l] += x == missing;
+            n_nan[l] += x != x;
+            r->x[i + l] = x == missing ? (double)NAN : x;
+        }
+    memcpy(r->n_missing, n_missing, sizeof n_missing);
+    memcpy(r->n_nan, n_nan, sizeof n_nan);
+}
+
+/* Finds the extremes and the plain sum. This is NaN if an element is and skips_nan is
+ * false. */
+INLINE void find_extremes(struct run *r, bool skips_nan)
+{
+    double min[LANES], max[LANES], sum[LANES] = {0};
 
     for (size_t l = 0; l < LANES; l++) {
         min[l] = (double)INFINITY;
         max[l] = -(double)INFINITY;
     }
     for (size_t i = 0; i < r->end; i += r->stride)
+#pragma GCC unroll 1
         for (size_t l = 0; l < LANES; l++) {
-            const double x = r->x[i + l], v = marks && x == missing ? (double)NAN : x;
+            const double v = r->x[i + l];
 
             min[l] = v < min[l] ? v : min[l];
             max[l] = v > max[l] ? v : max[l];
-            if (marks) {
-                r->n_missing[l] += x == missing ? 1 : 0;
-                r->n_nan[l] += x != x ? 1 : 0;
-                r->x[i + l] = v;
-            }
+            sum[l] += skips_nan && v != v ? 0 : v;
         }
     memcpy(r->min, min, sizeof min);
     memcpy(r->max, max, sizeof max);
+    memcpy(r->hi, sum, sizeof sum);
+    memset(r->lo, 0, sizeof r->lo);
+}
+
+/* Whether plain sums are exact: of integers, and of floats of 24 bits that have one sign
+ * and differ by less than 17 bits, because a lane adds at most 2^7 of them. */
+INLINE bool is_exact(const struct zr_summary_type *t, const struct run *r)
+{
+    bool yes = t->is_whole || t->number.bytes <= 4;
+
+    for (size_t l = 0; l < LANES && !t->is_whole; l++)
+        yes &= (r->min[l] > 0 && r->max[l] <= r->min[l] * 0x1p17) ||
+               (r->max[l] < 0 && r->min[l] >= r->max[l] * 0x1p17);
+    return yes;
 }
 
 /* steps: additions before a pair is normalised. */
@@ -85,31 +115,15 @@ INLINE void sum_pairs(struct run *r, size_t steps, bool skips_nan)
     memcpy(r->lo, rest, sizeof rest);
 }
 
-INLINE void sum_lanes(struct run *r, size_t steps, bool skips_nan)
-{
-    double sum[LANES] = {0};
-
-    if (steps) {
-        sum_pairs(r, steps, skips_nan);
-        return;
-    }
-    for (size_t i = 0; i < r->end; i += r->stride)
-        for (size_t l = 0; l < LANES; l++) {
-            const double v = r->x[i + l];
-
-            sum[l] += skips_nan && v != v ? 0 : v;
-        }
-    memcpy(r->hi, sum, sizeof sum);
-    memset(r->lo, 0, sizeof r->lo);
-}
-
 INLINE void square_lanes(struct run *r, const double *mean, bool skips_nan)
 {
     double sum[LANES] = {0};
 
     for (size_t i = 0; i < r->end; i += r->stride)
+#pragma GCC unroll 1
         for (size_t l = 0; l < LANES; l++) {
-            const double v = r->x[i + l], d = skips_nan && v != v ? 0 : v - mean[l];
+            const double v = r->x[i + l];
+            const double d = (skips_nan && v != v ? mean[l] : v) - mean[l];
 
             sum[l] += d * d;
         }
@@ -137,29 +151,27 @@ INLINE void pad(struct run *r, size_t from, double value)
         r->x[from] = value;
 }
 
-/* Finds all but the squares. A row has n elements, and then padding that changes nothing.
- * Returns whether elements are left out. */
+/* Finds all but the squares. A row has n elements, and then NaN. Returns whether elements
+ * are left out. */
 INLINE bool scan(const struct zr_summary_type *t, struct run *r, size_t n, bool is_row)
 {
-    const size_t end = is_row ? n : r->end;
+    const size_t end = is_row ? n : r->end, steps = is_row ? ROW_STEPS : 1;
     const double missing = t->missing.real;
     bool skips_nan = false;
 
     pad(r, end, (double)NAN);
-    find_extremes(r, missing, false);
-    pad(r, end, 0);
-    if (t->is_whole)
-        sum_lanes(r, 0, false);
-    else
-        sum_lanes(r, is_row ? ROW_STEPS : 1, false);
+    find_extremes(r, false);
     for (size_t l = 0; l < LANES; l++)
         skips_nan |= isnan(r->hi[l]) || (missing >= r->min[l] && missing <= r->max[l]);
     if (skips_nan) {
-        pad(r, end, (double)NAN);
-        find_extremes(r, missing, true);
+        mark(r, missing);
         r->n_nan[LANES - 1] -= r->end - end; /* may wrap until lanes are folded */
-        sum_lanes(r, is_row ? ROW_STEPS : 1, true);
+        find_extremes(r, true);
     }
+    if (!is_exact(t, r) && skips_nan)
+        sum_pairs(r, steps, true);
+    else if (!is_exact(t, r))
+        sum_pairs(r, steps, false);
     return skips_nan;
 }
 
@@ -200,7 +212,6 @@ INLINE void add_run(const struct zr_summary_type *t, struct zr_summary_cell *cel
         mean[l] = make_cell(t, r, l, n_each, &c[l]);
     for (size_t l = 1; is_row && l < LANES; l++)
         mean[l] = mean[0];
-    pad(r, is_row ? n : r->end, skips_nan ? (double)NAN : mean[0]);
     if (skips_nan)
         square_lanes(r, mean, true);
     else
@@ -317,12 +328,6 @@ INLINE void add_block(const struct zr_summary_type *t, struct zr_summary_cell *c
     }
 }
 
-static void add_portable(const struct zr_summary_type *t, struct zr_summary_cell *cells,
-                         const struct zr_summary_block *b)
-{
-    add_block(t, cells, b);
-}
-
 #if defined(__x86_64__)
 __attribute__((target("avx2,fma"))) static void add_avx2(const struct zr_summary_type *t,
                                                          struct zr_summary_cell *cells,
@@ -341,7 +346,7 @@ void zr_summary_add(const struct zr_summary_type *t, struct zr_summary_cell *cel
         return;
     }
 #endif
-    add_portable(t, cells, b);
+    add_block(t, cells, b);
 }
 
 /* ---- types -------------------------------------------------------------------- */
