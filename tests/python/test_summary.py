@@ -85,15 +85,18 @@ def test_like_exact_arithmetic(case):
 @pytest.mark.parametrize("instructions", ["", "all"])
 @pytest.mark.parametrize("data", [
     np.tile([1e16, 1.0, -1e16], 5000), np.tile([2.0**100, 1.0, -(2.0**100), 2.0**-30], 3000),
-    np.ldexp(1.0, np.arange(-500, 500)).repeat(9)], ids=["cancels", "far", "wide"])
+    np.ldexp(1.0, np.arange(-500, 500)).repeat(9),
+    np.tile(np.repeat(np.float32([[2**17, -(2**17)], [1 + 2**-23, -1]]), 8, 0).ravel(), 300),
+    np.tile(np.repeat(np.float32([[2**40, -(2**40)], [1 + 2**-23, -1]]), 8, 0).ravel(), 300)],
+    ids=["cancels", "far", "wide", "lanes of one sign", "wide lanes of one sign"])
 def test_sum_of_hard_numbers(data, instructions, subprocess_env=None):
     """Numbers whose plain sum is wrong, with each set of instructions."""
     import os
     import subprocess
     import sys
-    program = ("import sys, numpy as np, zarrc; d = np.frombuffer(sys.stdin.buffer.read()); "
+    program = ("import sys, numpy as np, zarrc; d = np.frombuffer(sys.stdin.buffer.read(), sys.argv[1]); "
                "print(float(zarrc.create_array('memory:', data=d, chunks=1000).summary().sum).hex())")
-    out = subprocess.run([sys.executable, "-c", program], input=data.tobytes(), capture_output=True, check=True,
+    out = subprocess.run([sys.executable, "-c", program, data.dtype.str], input=data.tobytes(), capture_output=True, check=True,
                          env={**os.environ, "ZARRC_DISABLE_CPU": instructions}).stdout
     exact = sum(map(Fraction, data.tolist()))
     bound = data.size * Fraction(1, 2**104) * sum(abs(Fraction(v)) for v in data.tolist())
