@@ -119,6 +119,28 @@ static const char *last_name(const char *key)
     return slash ? slash + 1 : key;
 }
 
+static int look_below(void *user, const zarr_store_item *item)
+{
+    struct rest_look *l = user;
+    const char *name = cli_path_below(item->key, l->path);
+
+    l->any = l->any || (*name != '.' && is_array_key(name));
+    l->foreign = strchr(name, '/') && is_document_key(name);
+    return l->foreign || cli_is_cancelled();
+}
+
+uint32_t cli_kind_below(zarr_store *store, const char *path)
+{
+    struct rest_look l = {.path = path};
+    const zarr_status st = zarr_store_list(store, path, ZARR_LIST_RECURSIVE, look_below,
+                                           &l, cli_cancel, NULL);
+
+    return st          ? ZARR_NODE_NONE
+           : l.foreign ? ZARR_NODE_GROUP
+           : l.any     ? ZARR_NODE_ARRAY
+                       : ZARR_NODE_NONE;
+}
+
 static struct folder inspect_folder(const struct cli_keys *keys, const char *path)
 {
     struct folder f = {.any = false};

@@ -96,21 +96,23 @@ zarr_status cli_overlay_open(struct cli_overlay **overlay, zarr_store **out,
 
 /* ---- the change of one key in the base ---- */
 
+/* expected: the version to replace, all zero: none, NULL: whatever is there. */
 static zarr_status erase_key(const struct cli_overlay *o, const char *key,
-                             const zarr_store_value *seen, zarr_error *err)
+                             const zarr_store_version *expected, zarr_error *err)
 {
     zarr_store_op op = {.verb = ZARR_STORE_ERASE,
-                        .flags = seen->has_version ? ZARR_STORE_OP_IF_VERSION : 0,
+                        .flags = expected ? ZARR_STORE_OP_IF_VERSION : 0,
                         .key = key,
-                        .version = seen->version,
                         .object_bytes = UINT64_MAX,
                         .cancel = cli_cancel};
-    zarr_status st = zarr_store_run(o->base, &op, err);
+    zarr_status st;
 
+    if (expected)
+        op.version = *expected;
+    st = zarr_store_run(o->base, &op, err);
     return st == ZARR_ERR_NOT_FOUND ? ZARR_OK : st;
 }
 
-/* expected: the version to replace, all zero: none, NULL: whatever is there. */
 static zarr_status put_key(const struct cli_overlay *o, const char *key, uint64_t bytes,
                            const zarr_store_version *expected, zarr_error *err)
 {
@@ -127,21 +129,15 @@ static zarr_status put_key(const struct cli_overlay *o, const char *key, uint64_
 
 void cli_value_see(zarr_store *store, const char *key, zarr_store_value *out)
 {
-    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
-
-    zarr_store_capabilities(store, &caps);
     *out = (zarr_store_value)ZARR_STORE_VALUE_INIT;
     if (zarr_store_stat(store, key, out, cli_cancel, NULL) != ZARR_OK)
         *out = (zarr_store_value){.struct_size = sizeof *out, .bytes = UINT64_MAX};
-    if (!(caps.flags & ZARR_STORE_CAP_PUT_IF_VERSION))
-        out->has_version = 0;
 }
 
 zarr_status cli_overlay_commit(const struct cli_overlay *o, const char *key,
                                const zarr_store_value *seen, zarr_error *err)
 {
-    static const zarr_store_version none = {{0}};
-    const zarr_store_version *expected = seen->has_version ? &seen->version : NULL;
+    const zarr_store_version *expected = &seen->version; /* without a version: conflict */
     zarr_store_value value, now = ZARR_STORE_VALUE_INIT;
     zarr_status st;
 
@@ -156,8 +152,9 @@ zarr_status cli_overlay_commit(const struct cli_overlay *o, const char *key,
         }
         if (st != ZARR_ERR_NOT_FOUND && !cli_is_damage(st, err))
             return st;
-        expected = st == ZARR_ERR_NOT_FOUND ? &none : NULL;
+        if (st != ZARR_ERR_NOT_FOUND)
+            expected = NULL;
     }
     return value.bytes ? put_key(o, key, value.bytes, expected, err)
-                       : erase_key(o, key, seen, err);
+                       : erase_key(o, key, expected, err);
 }

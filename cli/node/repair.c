@@ -231,12 +231,35 @@ static void repair_block(struct repair *r, const struct cli_fault *fault)
 /* The documents of a node in another place. */
 struct documents {
     int32_t format;
+    uint32_t kind; /* ZARR_NODE_* */
     const char *names[2];
     char *texts[2]; /* the second: attributes of v2 */
 };
 
-/* Takes the documents of an open node. That of a group without its copies of others,
- * which may be old: an entry in consolidated metadata says that nothing is below it. */
+/* The document of a group without its copies of others, which may be old: an entry in
+ * consolidated metadata says that nothing is below it. */
+static char *group_text(const char *document)
+{
+    const char *at = cli_json_members(document), *value;
+    struct cli_string text = {0};
+    char *name;
+    size_t bytes;
+
+    cli_string_add(&text, "{", 1);
+    while ((value = cli_json_next(&at, &name, &bytes)) != NULL) {
+        if (strcmp(name, "consolidated_metadata") != 0) {
+            cli_string_add(&text, ",", text.n_bytes > 1);
+            cli_string_add_quoted(&text, name);
+            cli_string_add(&text, ":", 1);
+            cli_string_add(&text, value, bytes);
+        }
+        free(name);
+    }
+    cli_string_add(&text, "}", 1);
+    return text.text;
+}
+
+/* Takes the documents of an open node. */
 static void take_documents(struct documents *d, zarr_array *array, zarr_group *group)
 {
     const char *attributes =
@@ -245,11 +268,9 @@ static void take_documents(struct documents *d, zarr_array *array, zarr_group *g
     d->format = array ? zarr_array_zarr_format(array) : zarr_group_zarr_format(group);
     d->names[0] = d->format == 3 ? "zarr.json" : array ? ".zarray" : ".zgroup";
     d->names[1] = ".zattrs";
-    d->texts[0] = array            ? cli_strdup(zarr_array_metadata(array))
-                  : d->format == 2 ? cli_strdup("{\"zarr_format\":2}")
-                                   : cli_format("{\"zarr_format\":3,\"node_type\":"
-                                                "\"group\",\"attributes\":%s}",
-                                                attributes);
+    d->kind = array ? ZARR_NODE_ARRAY : ZARR_NODE_GROUP;
+    d->texts[0] = array ? cli_strdup(zarr_array_metadata(array))
+                        : group_text(zarr_group_metadata(group));
     d->texts[1] = cli_strdup(attributes);
     zarr_array_free(array);
     zarr_group_free(group);
@@ -365,6 +386,7 @@ static void restore(struct repair *r, const char *path, bool is_missing)
     struct documents d = {0};
     zarr_error err = {0};
     zarr_status st = ZARR_ERR_NOT_FOUND;
+    const uint32_t kind = cli_kind_below(r->node->store, path);
 
     if (!begin(r, "restore", path))
         return;
@@ -377,6 +399,12 @@ static void restore(struct repair *r, const char *path, bool is_missing)
     } else if (r->node->zarr_format && r->node->zarr_format != d.format) {
         st = set_error(&err, ZARR_ERR_INVALID,
                        "the metadata to restore has another Zarr format");
+    } else if (kind && kind != d.kind) {
+        st = set_error(&err, ZARR_ERR_INVALID,
+                       kind == ZARR_NODE_ARRAY
+                           ? "there are chunks, but the metadata to restore is of a group"
+                           : "there are nodes below it, but the metadata to restore is "
+                             "of an array");
     }
     for (unsigned set = d.format ? 1 : 4;
          set < (d.format == 2 ? 4 : 2) && is_broken(st, &err); set++)
@@ -387,27 +415,17 @@ static void restore(struct repair *r, const char *path, bool is_missing)
     free(d.texts[1]);
 }
 
-static int any_key(void *user, const zarr_store_item *item)
-{
-    (void)item;
-    *(bool *)user = true;
-    return 1;
-}
-
-/* A node that differs from its entry. If only its documents are missing, the entry may be
- * their last copy. */
+/* A node that differs from its entry, which is the last copy if its document is missing.
+ */
 static int restore_missing(void *user, const char *path, const char *what)
 {
     struct repair *r = user;
-    bool any = false;
-    zarr_error err = {0};
 
     (void)what;
-    if (open_node(r->node->store, path, &err) == ZARR_ERR_NOT_FOUND &&
-        zarr_store_list(r->node->store, path, ZARR_LIST_RECURSIVE, any_key, &any,
-                        cli_cancel, &err) == ZARR_OK &&
-        any)
+    if (open_node(r->node->store, path, NULL)) {
         restore(r, path, false);
+        r->n_restored++; /* also if that failed in an earlier round */
+    }
     return cli_is_cancelled();
 }
 
@@ -473,7 +491,8 @@ static void repair_all(struct repair *r, const struct cli_faults *faults)
      */
     for (size_t i = 0; i < faults->n && !r->blocks && !r->n_restored; i++)
         if (faults->items[i].what != ZARR_FINDING_CHUNK &&
-            faults->items[i].kind == ZARR_NODE_GROUP && !cli_is_cancelled())
+            faults->items[i].kind == ZARR_NODE_GROUP && !cli_is_cancelled() &&
+            (i == 0 || strcmp(faults->items[i].path, faults->items[i - 1].path) != 0))
             consolidate(r, faults->items[i].path);
 }
 

@@ -179,6 +179,9 @@ struct cli_rest {
 typedef void (*cli_rest_fn)(void *user, const struct cli_rest *rest);
 int cli_rests_each(struct cli *cli, const struct cli_node *node, cli_rest_fn fn,
                    void *user);
+/* What kind of node the objects at a path are of: a group has documents below it, an
+ * array only chunks. NONE: neither. */
+uint32_t cli_kind_below(zarr_store *store, const char *path);
 
 /* ---- elements as numbers (facts.c) ---- */
 

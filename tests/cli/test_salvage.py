@@ -288,12 +288,12 @@ def remove(name):
 
 
 def forget_entry(store):
-    """Consolidated metadata that lacks a node, has an old one, and one that was deleted."""
+    """Consolidated metadata that lacks a node and has an old one."""
     path = store / ("zarr.json" if (store / "zarr.json").exists() else ".zmetadata")
     text = json.loads(path.read_text())
     entries = text["consolidated_metadata"]["metadata"] if path.name == "zarr.json" else text["metadata"]
     for name in [k for k in entries if k.startswith("g/a") or k == "g/a"]:
-        entries[name.replace("g/a", "gone")] = entries.pop(name)
+        del entries[name]
     for name in [k for k in entries if k.split("/")[0] == "b" and not k.endswith(".zattrs")]:
         entries[name]["shape"] = [99]
     path.write_text(json.dumps(text))
@@ -397,6 +397,9 @@ def test_bucket(zarrc, two_stores):
             pytest.skip("this build has no S3")
         shutil.copytree(sound, store.parent / "kept.zarr")
         shutil.copytree(store, store.parent / "y.zarr")
+        for how in ("delete", f"from:s3://{s3_server.BUCKET}/kept.zarr"):  # without conditions it might overwrite a newer object
+            zarrc("verify", f"--repair={how}", "--yes", "--store-option=conditional=none", f"s3://{s3_server.BUCKET}/y.zarr", code=1, env=env)
+        assert files(store.parent / "y.zarr") == files(store)
         check_repairs(zarrc, f"s3://{s3_server.BUCKET}/x.zarr", store.parent / "kept.zarr", actions=("fill", "fill"), env=env)
         zarrc("verify", "--repair=delete", "--yes", f"s3://{s3_server.BUCKET}/y.zarr", env=env)
     assert files(store) == files(sound)
@@ -491,15 +494,77 @@ def test_metadata_of_the_other_format(zarrc, tmp_path, is_missing):
     assert files(store) == before
 
 
-def test_the_last_copy_of_metadata_stays(zarrc, two_stores):
-    """A folder with chunks and other files is reported by nothing but the consolidated metadata."""
-    store, _ = two_stores
-    zarrc("consolidate", "-q", store)
+def repair(zarrc, store, how, code=0):
+    done = zarrc("verify", "--json", f"--repair={how}", "--yes", store, code=code).json
+    return [(r["key"], r["action"], r["done"]) for r in done["repairs"]]
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_the_last_copy_of_metadata_stays(zarrc, two_stores, is_empty):
+    """A folder with chunks and other files, or nothing, is reported by nothing but the consolidated metadata."""
+    store, sound = two_stores
+    for place in two_stores:
+        zarrc("consolidate", "-q", place)
     (store / "b/README").write_text("x")
     (store / "b/zarr.json").unlink()
-    done = zarrc("verify", "--json", "--repair=consolidated", "--yes", store, code=1).json
-    assert [(r["key"], r["action"]) for r in done["repairs"]] == [("b", "restore the metadata")]
-    assert zarrc("info", store / "b").text
+    if is_empty:
+        shutil.rmtree(store / "b")
+    assert repair(zarrc, store, "consolidated", code=1) == [("b", "restore the metadata", True)]
+    assert zarrc("info", "--json", store / "b").json["shape"] == [16, 16]
+    assert (store / "zarr.json").read_text() == (sound / "zarr.json").read_text()
+
+
+def test_a_last_copy_that_does_not_fit_stays(zarrc, two_stores):
+    """It is not restored, and consolidating again would lose it, also after other repairs."""
+    store, _ = two_stores
+    zarrc("create", "-q", store / "n", "--shape=4", "-t", "int32")
+    zarrc("consolidate", "-q", store)
+    kept = (store / "zarr.json").read_text()
+    (store / "n/zarr.json").write_text("{")
+    (store / "b/zarr.json").unlink()
+    for path in (store / "b/c").rglob("?"):
+        if path.is_file():
+            path.write_bytes(b"x")
+    failed = ("b", "restore the metadata", False)
+    assert repair(zarrc, store, "consolidated", code=1) == [("n", "restore the metadata", True), failed]
+    assert repair(zarrc, store, "consolidated", code=1) == [failed]
+    assert (store / "zarr.json").read_text() == kept
+
+
+def test_all_members_of_a_group_come_back(zarrc, two_stores):
+    """Those of extensions, too, but no copies of metadata below it: in consolidated metadata they are empty."""
+    store, sound = two_stores
+    zarrc("create", "-q", "--group", sound / "g", "-a", '{"k": 1}')
+    zarrc("create", "-q", sound / "g/n", "--shape=4", "-t", "int32")
+    edit(sound / "g/zarr.json", lambda t: t.update(extra={"name": "x", "must_understand": False}))
+    shutil.rmtree(store)
+    shutil.copytree(sound, store)
+    for how in ("consolidated", f"from:{sound}"):
+        for place in (sound / "g", store / "g", store):
+            zarrc("consolidate", "-q", place)
+        (store / "g/zarr.json").write_text("{")
+        assert ("g", "restore the metadata", True) in repair(zarrc, store, how)
+        new, old = (json.loads((p / "g/zarr.json").read_text()) for p in two_stores)
+        assert new == {k: v for k, v in old.items() if k != "consolidated_metadata"}
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+@pytest.mark.parametrize("name, change", [
+    ("a", lambda s: (shutil.rmtree(s / "a/c"), (s / "a/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}'))),
+    ("g", lambda s: shutil.copy(s / "a/zarr.json", s / "g/zarr.json"))], ids=["group over chunks", "array over nodes"])
+def test_metadata_of_another_kind_of_node(zarrc, two_stores, name, change, is_missing):
+    store, sound = two_stores
+    zarrc("create", "-q", "--group", sound / "g")
+    zarrc("create", "-q", sound / "g/0", "--shape=4", "-t", "int32")
+    shutil.rmtree(store)
+    shutil.copytree(sound, store)
+    change(sound)
+    (store / name / "zarr.json").write_text("{")
+    if is_missing:
+        (store / name / "zarr.json").unlink()
+    before = files(store)
+    assert repair(zarrc, store, f"from:{sound}", code=0 if is_missing and name == "g" else 1) == [(name, "restore the metadata", False)]
+    assert files(store) == before
 
 
 def test_what_is_below_a_restored_group(zarrc, tmp_path):
