@@ -90,19 +90,26 @@ static bool begin(struct repair *r, const char *action, const char *key)
 
 /* ---- blocks ---- */
 
-/* What encoded blocks depend on; owned. */
+/* What encoded blocks depend on, and attributes that their meaning depends on; owned. */
 static char *encoding_text(const zarr_array *a)
 {
+    static const char *const names[] = {"scale_factor", "add_offset", "units"};
     const zarr_dtype *type = zarr_array_dtype(a);
     char *shape = cli_shape_text(zarr_array_ndim(a), zarr_array_shape(a));
     char *fill = cli_fill_text(type, zarr_array_fill_value(a), NULL);
-    char *text =
-        cli_format("%s %s %s %s %s", cli_type_name(type), shape, zarr_array_chunk_grid(a),
-                   zarr_array_codecs(a), fill ? fill : "");
+    struct cli_string text = {0};
 
+    cli_string_printf(&text, "%s %s %s %s %s", cli_type_name(type), shape,
+                      zarr_array_chunk_grid(a), zarr_array_codecs(a), fill ? fill : "");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = 0;
+        const char *value = cli_json_member(zarr_array_attributes(a), names[i], &n);
+
+        cli_string_printf(&text, " %.*s", value ? (int)n : 0, value ? value : "");
+    }
     free(shape);
     free(fill);
-    return text;
+    return text.text;
 }
 
 /* Opens the array of the other store. Its encoded blocks must mean the same. */
@@ -120,7 +127,7 @@ static zarr_status open_other(const struct repair *r, const char *path,
     if (strcmp(mine, others) != 0)
         st = set_error(err, ZARR_ERR_INVALID,
                        "the array in the other store has another shape, data type, fill "
-                       "value, chunk grid or codecs");
+                       "value, chunk grid, codecs, scale_factor, add_offset or units");
     free(mine);
     free(others);
     return st;

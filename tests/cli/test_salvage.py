@@ -420,6 +420,7 @@ def test_a_permission_is_no_damage(zarrc, two_stores):
 
 def test_another_array_in_the_other_store(zarrc, two_stores, tmp_path):
     store, sound = two_stores
+    shutil.copytree(sound, tmp_path / "data/kept.zarr")
     zarrc("create", "--force", sound / "a", "--shape=16,17", "-t", "int32")
     (sound / "b/c/0/1").unlink()
     before = files(store)
@@ -430,8 +431,13 @@ def test_another_array_in_the_other_store(zarrc, two_stores, tmp_path):
     zarrc("import", tmp_path / "a.npy", other / "a", "-c", "4,4", "-s", "8,8", "-C", "crc32c")
     edit(other / "a/zarr.json", lambda t: t.update(fill_value=7))
     zarrc("import", tmp_path / "a.npy", other / "b", "-c", "16,3", "-C", "gzip:1")
-    done = zarrc("verify", "--json", f"--repair=from:{other}", "--yes", store, code=1).json
-    assert all("another shape" in r["reason"] for r in done["repairs"]) and files(store) == before
+    scaled = tmp_path / "scaled.zarr"
+    shutil.copytree(tmp_path / "data/kept.zarr", scaled)
+    for name, value in (("a", {"scale_factor": 0.1}), ("b", {"units": "K"})):
+        edit(scaled / name / "zarr.json", lambda t: t["attributes"].update(value))
+    for place in (other, scaled):
+        done = zarrc("verify", "--json", f"--repair=from:{place}", "--yes", store, code=1).json
+        assert all("another shape" in r["reason"] for r in done["repairs"]) and files(store) == before
 
 
 def test_a_folder_with_files_stays(zarrc, two_stores):
