@@ -332,10 +332,10 @@ static zarr_status open_node(zarr_store *store, const char *path, zarr_error *er
 }
 
 /* Whether the document to replace is of a newer version of Zarr. */
-static bool is_newer(zarr_store *store, const char *key)
+static bool is_newer(zarr_store *store, const char *key, const zarr_store_value *seen)
 {
-    char *text = cli_alloc(1 << 16);
-    uint64_t n = (1 << 16) - 1;
+    uint64_t n = seen->bytes == UINT64_MAX ? 0 : seen->bytes;
+    char *text = cli_alloc((size_t)n + 1);
     const char *format, *type;
     size_t bytes;
     bool is;
@@ -369,7 +369,7 @@ static zarr_status put_documents(struct repair *r, const char *path,
             st = zarr_store_put(store, keys[i], d->texts[i], strlen(d->texts[i]), NULL,
                                 err);
     }
-    if (!st && is_newer(r->node->store, keys[0]))
+    if (!st && is_newer(r->node->store, keys[0], &seen[0]))
         st = set_error(err, ZARR_ERR_UNSUPPORTED,
                        "its metadata is of a newer version of Zarr");
     if (!st)

@@ -477,7 +477,7 @@ def test_a_newer_version_is_no_damage(zarrc, two_stores, name, change):
     shutil.rmtree(store)
     zarrc("consolidate", "-q", sound)
     shutil.copytree(sound, store)
-    edit(store / name, lambda t: (t["attributes"].update(long="x" * 5000), change(t)))
+    edit(store / name, lambda t: (t["attributes"].update(long="x" * 70000), change(t)))
     before = files(store)
     for how in ("consolidated", f"from:{sound}", "delete"):
         zarrc("verify", f"--repair={how}", "--yes", store, code=1)
