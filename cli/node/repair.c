@@ -37,22 +37,25 @@ static void tell(struct repair *r, const char *action, const char *key,
                  const struct cli_losses *lost, zarr_status st, const zarr_error *err)
 {
     struct cli_json *j = r->cli->json ? cli_json(r->cli) : NULL;
-    struct cli_string regions = {0};
+    struct cli_string line = {0};
 
-    cli_string_add(&regions, "", 0);
     if (j) {
         cli_json_object(j);
         cli_json_text(cli_key(j, "key"), key);
         cli_json_text(cli_key(j, "action"), action);
         cli_json_list(cli_key(j, "regions"));
     }
+    cli_string_printf(&line, "%s: %s%s", key,
+                      st       ? "cannot "
+                      : r->yes ? "done: "
+                               : "plan: ",
+                      action);
     for (size_t i = 0; lost && i < lost->n; i++) {
         char *text = cli_region_text(&lost->items[i]);
 
         if (j)
             cli_json_text(j, text);
-        else
-            cli_string_printf(&regions, " [%s]", text);
+        cli_string_printf(&line, " [%s]", text);
         free(text);
     }
     if (j) {
@@ -61,13 +64,9 @@ static void tell(struct repair *r, const char *action, const char *key,
         cli_json_text(cli_key(j, "reason"), st ? err->message : NULL);
         cli_json_end(j);
     } else {
-        cli_line(r->cli, "%s: %s%s%s%s%s\n", key,
-                 st       ? "cannot "
-                 : r->yes ? "done: "
-                          : "plan: ",
-                 action, regions.text, st ? ": " : "", st ? err->message : "");
+        cli_line(r->cli, "%s%s%s\n", line.text, st ? ": " : "", st ? err->message : "");
     }
-    cli_string_free(&regions);
+    cli_string_free(&line);
     r->n_items++;
     r->n_failed += st != ZARR_OK;
     r->n_mended += st == ZARR_OK;
@@ -76,15 +75,14 @@ static void tell(struct repair *r, const char *action, const char *key,
 /* Whether a repair of this key was tried before; notes that it is now. */
 static bool begin(struct repair *r, const char *action, const char *key)
 {
-    const char *const text = cli_format("%s %s", action, key);
-    const zarr_store_item item = {.key = text};
+    char *text = cli_format("%s %s", action, key);
     bool is_new = true;
 
     for (size_t i = 0; i < r->done.n_items && is_new; i++)
         is_new = strcmp(r->done.items[i], text) != 0;
     if (is_new)
-        (void)cli_keys_add(&r->done, &item);
-    free((char *)(uintptr_t)text);
+        (void)cli_keys_add(&r->done, &(zarr_store_item){.key = text});
+    free(text);
     return is_new;
 }
 
