@@ -72,8 +72,7 @@ enum cf_kind {
     CF_TEXT    /* bytes that are text in UTF-8 */
 };
 enum {
-    CF_MISSING_MAX = 4,
-    CF_FLAGS_MAX = 64
+    CF_LIST_MAX = 64 /* values of an attribute */
 };
 /* How the attributes of an array say that its elements are decoded. Zero it before use.
  */
@@ -87,9 +86,9 @@ struct cf {
     struct cf_units units;
     double scale, offset, low, high; /* low, high: the valid range */
     bool has_scale, is_masked, is_bool;
-    double missing[CF_MISSING_MAX]; /* as stored */
+    double missing[CF_LIST_MAX + 1]; /* as stored */
     int n_missing;
-    double flag[CF_FLAGS_MAX], mask[CF_FLAGS_MAX]; /* flag_values, flag_masks */
+    double flag[CF_LIST_MAX], mask[CF_LIST_MAX]; /* flag_values, flag_masks */
     int n_flags, n_masks;
     char *meanings; /* flag_meanings; owned, or NULL */
     bool is_longitude, is_latitude;
@@ -116,7 +115,8 @@ int64_t cf_time(const struct cf *cf, const void *element);
 /* Appends the meanings of a decoded element that has flags, as "cloud|snow". Returns
  * false if there are none. */
 bool cf_flags_print(const struct cf *cf, const void *decoded, struct cli_string *out);
-/* Decodes n values into elements of cf->decoded. Text points into `elements`. */
+/* Decodes n values, which are not CF_STORED, into elements of cf->decoded. Text points
+ * into `elements`. */
 void cf_decode(const struct cf *cf, const void *elements, uint64_t n, void *out);
 
 /* ---- coordinates and regions (region.c) ---- */
@@ -132,14 +132,11 @@ struct cf_coordinate {
 };
 /* Finds the array `name` in the group of `path` or in one of the groups above, and reads
  * it. out->array is NULL if there is none, or if its elements are neither numbers nor
- * text. */
+ * text. part: NULL, or the part to read, as "10:20", of a coordinate of one dimension
+ * with this length; other coordinates then count as none. */
 int cf_coordinate_read(struct cli *cli, zarr_store *store, const char *path,
-                       const char *name, struct cf_coordinate *out);
-/* The same for a part, as "10:20", of a coordinate of one dimension with this length.
- * Other coordinates count as none. */
-int cf_coordinate_read_part(struct cli *cli, zarr_store *store, const char *path,
-                            const char *name, const char *part, uint64_t length,
-                            struct cf_coordinate *out);
+                       const char *name, const char *part, uint64_t length,
+                       struct cf_coordinate *out);
 void cf_coordinate_free(struct cf_coordinate *c);
 /* Appends value i as text. */
 void cf_coordinate_print(const struct cf_coordinate *c, uint64_t i,

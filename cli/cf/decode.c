@@ -102,44 +102,64 @@ static double stored_number(const struct cf *cf, const void *element)
     return v;
 }
 
-static void find_missing(struct cf *cf, const void *element, const char *attributes)
+/* A number of an attribute as an element of the type, which _Unsigned may have changed.
+ */
+static double as_stored(const struct cf *cf, double v)
 {
     const double all = ldexp(1, (int)zarr_dtype_item_bits(cf->type));
     const uint32_t kind = zarr_dtype_kind(cf->type);
-    double v[CF_MISSING_MAX];
-    int n = attribute_numbers(attributes, "missing_value", v, CF_MISSING_MAX - 1);
+
+    if (kind == ZARR_KIND_FLOAT && zarr_dtype_item_bytes(cf->type) == sizeof(float))
+        return (double)(float)v;
+    if (kind == ZARR_KIND_UINT && v < 0)
+        return v + all;
+    return kind == ZARR_KIND_INT && v >= all / 2 ? v - all : v;
+}
+
+static void find_missing(struct cf *cf, const void *element, const char *attributes)
+{
+    double v[CF_LIST_MAX + 1];
+    int n = attribute_numbers(attributes, "missing_value", v, CF_LIST_MAX);
 
     if (element)
         v[n++] = stored_number(cf, element);
-    for (int i = 0; i < n; i++) {
-        if (kind == ZARR_KIND_FLOAT && zarr_dtype_item_bytes(cf->type) == sizeof(float))
-            v[i] = (double)(float)v[i];
-        if (kind == ZARR_KIND_UINT && v[i] < 0)
-            v[i] += all;
-        if (kind == ZARR_KIND_INT && v[i] >= all / 2)
-            v[i] -= all;
+    for (int i = 0; i < n; i++)
         if (!isnan(v[i]))
-            cf->missing[cf->n_missing++] = v[i];
-    }
+            cf->missing[cf->n_missing++] = as_stored(cf, v[i]);
     v[0] = v[1] = (double)NAN; /* no limit */
     if (attribute_numbers(attributes, "valid_range", v, 2) != 2) {
         v[0] = v[1] = (double)NAN;
         attribute_numbers(attributes, "valid_min", &v[0], 1);
         attribute_numbers(attributes, "valid_max", &v[1], 1);
     }
+    for (int i = 0; i < 2; i++) /* valid_max of int8 may be 255, if that is no -1 */
+        if (cf->type != cf->decoded || zarr_dtype_kind(cf->type) == ZARR_KIND_FLOAT)
+            v[i] = as_stored(cf, v[i]);
     cf->low = v[0];
     cf->high = v[1];
     cf->is_masked = cf->n_missing > 0 || isfinite(cf->low) || isfinite(cf->high);
 }
 
+/* The name of the type of decoded numbers and times; NULL: the stored type. */
+static const char *decoded_name(const struct cf *cf)
+{
+    if (cf->kind == CF_TIME)
+        return "<M8[us]";
+    if (cf->has_scale)
+        return "float64";
+    if (cf->is_masked && zarr_dtype_kind(cf->type) != ZARR_KIND_FLOAT)
+        return zarr_dtype_item_bytes(cf->type) <= 2 ? "float32" : "float64";
+    return cf->is_bool ? "bool" : NULL;
+}
+
 /* datetime64 counts "D", "h", "s", "ms" and so on since 1970. */
-static void find_datetime(struct cf *cf)
+static const char *find_datetime(struct cf *cf)
 {
     const char *name = zarr_dtype_v2(cf->type), *unit = name ? strchr(name, '[') : NULL;
     char *units;
 
     if (!unit || strcmp(unit, "[M]") == 0)
-        return;
+        return NULL;
     units = cli_format("%.*s%s since 1970-01-01", (int)strcspn(unit + 1, "]"), unit + 1,
                        strcmp(unit, "[m]") == 0   ? "in"
                        : strcmp(unit, "[W]") == 0 ? "eek"
@@ -147,6 +167,7 @@ static void find_datetime(struct cf *cf)
     if (cf_units_parse(units, CF_PROLEPTIC, &cf->units))
         cf->kind = CF_TIME;
     free(units);
+    return decoded_name(cf);
 }
 
 /* Text in bytes. Characters are joined along their last dimension. */
@@ -190,18 +211,6 @@ static void find_time(struct cli *cli, struct cf *cf, const char *attributes,
     free(calendar);
 }
 
-/* The name of the type of decoded numbers and times; NULL: the stored type. */
-static const char *decoded_name(const struct cf *cf)
-{
-    if (cf->kind == CF_TIME)
-        return "<M8[us]";
-    if (cf->has_scale)
-        return "float64";
-    if (cf->is_masked && zarr_dtype_kind(cf->type) != ZARR_KIND_FLOAT)
-        return zarr_dtype_item_bytes(cf->type) <= 2 ? "float32" : "float64";
-    return cf->is_bool ? "bool" : NULL;
-}
-
 bool cf_is_number(const zarr_dtype *type)
 {
     const uint32_t kind = zarr_dtype_kind(type);
@@ -223,8 +232,8 @@ static const char *find_numbers(struct cli *cli, struct cf *cf, const zarr_array
     if (attribute_numbers(attributes, "add_offset", &cf->offset, 1) == 1)
         cf->has_scale = true;
     cf->meanings = attribute_text(attributes, "flag_meanings");
-    cf->n_flags = attribute_numbers(attributes, "flag_values", cf->flag, CF_FLAGS_MAX);
-    cf->n_masks = attribute_numbers(attributes, "flag_masks", cf->mask, CF_FLAGS_MAX);
+    cf->n_flags = attribute_numbers(attributes, "flag_values", cf->flag, CF_LIST_MAX);
+    cf->n_masks = attribute_numbers(attributes, "flag_masks", cf->mask, CF_LIST_MAX);
     find_missing(cf, is_whole ? zarr_array_missing_value(array) : NULL, attributes);
     find_time(cli, cf, attributes, shown);
     name = decoded_name(cf);
@@ -250,7 +259,7 @@ int cf_find(struct cli *cli, const zarr_array *array, const zarr_dtype *type,
     if (!st && cf_is_number(type))
         name = find_numbers(cli, out, array, shown);
     else if (zarr_dtype_kind(type) == ZARR_KIND_DATETIME)
-        find_datetime(out);
+        name = find_datetime(out);
     else if (zarr_dtype_kind(type) == ZARR_KIND_BYTES)
         name = find_text(cli, out, array, shown);
     if (name)
@@ -367,14 +376,12 @@ void cf_decode(const struct cf *cf, const void *elements, uint64_t n, void *out)
             memcpy(to, &t, sizeof t);
         } else if (cf->kind == CF_NUMBER) {
             decode_number(cf, from, to);
-        } else if (cf->kind == CF_TEXT) {
+        } else {
             zarr_vlen text = {.data = from, .bytes = cf->value_bytes};
 
             while (text.bytes > 0 && from[text.bytes - 1] == '\0')
                 text.bytes--;
             memcpy(to, &text, sizeof text);
-        } else {
-            memcpy(to, from, (size_t)cf->value_bytes);
         }
     }
 }

@@ -124,9 +124,9 @@ static int read_values(struct cli *cli, const char *name, const char *part,
               : CLI_OK;
 }
 
-int cf_coordinate_read_part(struct cli *cli, zarr_store *store, const char *path,
-                            const char *name, const char *part, uint64_t length,
-                            struct cf_coordinate *out)
+int cf_coordinate_read(struct cli *cli, zarr_store *store, const char *path,
+                       const char *name, const char *part, uint64_t length,
+                       struct cf_coordinate *out)
 {
     const zarr_dtype *type;
     int rc = open_coordinate(cli, store, path, name, &out->array);
@@ -141,12 +141,6 @@ int cf_coordinate_read_part(struct cli *cli, zarr_store *store, const char *path
         return read_values(cli, name, part ? part : "...", out);
     cf_coordinate_free(out);
     return rc;
-}
-
-int cf_coordinate_read(struct cli *cli, zarr_store *store, const char *path,
-                       const char *name, struct cf_coordinate *out)
-{
-    return cf_coordinate_read_part(cli, store, path, name, NULL, 0, out);
 }
 
 void cf_coordinate_free(struct cf_coordinate *c)
@@ -248,7 +242,7 @@ static bool read_label(const struct naming *r, const char **at, struct interval 
         const size_t bytes = strlen(r->c.text[i]);
 
         if (bytes < longest || strncmp(*at, r->c.text[i], bytes) != 0 ||
-            !strchr(":,]", (*at)[bytes]))
+            !strchr(":,]", (*at)[bytes + strspn(*at + bytes, " ")]))
             continue;
         n = bytes > longest ? 1 : n + 1;
         longest = bytes;
@@ -299,6 +293,7 @@ static int read_value(const struct naming *r, const char **at, struct interval *
     char *end;
     bool ok;
 
+    *at += strspn(*at, " ");
     if (is_time(&r->c)) {
         ok = read_period(r, at, out);
     } else if (r->c.text) {
@@ -341,7 +336,7 @@ static double distance(const struct naming *r, uint64_t i, double v)
                          : plain;
 }
 
-/* Selects the one point with this value, or the nearest. */
+/* Selects the one point with this value, or the nearest: of two the larger one. */
 static int add_point(struct naming *r, double v)
 {
     double best = (double)INFINITY;
@@ -353,7 +348,7 @@ static int add_point(struct naming *r, double v)
         const double d = distance(r, i, v);
 
         n_best = d < best ? 1 : n_best + (d == best);
-        at = d < best ? i : at;
+        at = d < best || (d == best && r->c.value[i] > r->c.value[at]) ? i : at;
         best = fmin(best, d);
     }
     if (n_best > 1 && best == 0)
@@ -409,7 +404,8 @@ static int add_range(struct naming *r, const struct interval *from,
     const uint64_t n = r->n;
 
     if (sorted == 0)
-        return refuse(r, "Select by index: NAME=FIRST:END.", "the values are not sorted");
+        return refuse(r, "Select by index: NAME=FIRST:END.",
+                      "the values are not sorted, or some are missing");
     if (r->is_wrapped && r->c.n > 0 && isfinite(low) && isfinite(high))
         add_longitudes(r, low, high, sorted < 0);
     else if (low <= high)
@@ -496,8 +492,8 @@ static int32_t find_dimension(const zarr_array *array, const char *name)
 /* Resolves NAME@VALUES. *dim: the dimension that it selects along. */
 static int resolve_values(struct naming *r, int32_t *dim, struct cli_string *out)
 {
-    int rc =
-        cf_coordinate_read(r->cli, r->store, zarr_array_path(r->array), r->name, &r->c);
+    int rc = cf_coordinate_read(r->cli, r->store, zarr_array_path(r->array), r->name,
+                                NULL, 0, &r->c);
 
     if (rc)
         return rc;

@@ -183,8 +183,8 @@ static int read_coordinate(const struct summary *s, const char *name, int32_t r,
     const zarr_array *a = s->node.array;
     const int32_t d = s->dim[r];
 
-    return name ? cf_coordinate_read_part(s->cli, s->node.store, zarr_array_path(a), name,
-                                          s->item[d], zarr_array_shape(a)[d], c)
+    return name ? cf_coordinate_read(s->cli, s->node.store, zarr_array_path(a), name,
+                                     s->item[d], zarr_array_shape(a)[d], c)
                 : CLI_OK;
 }
 

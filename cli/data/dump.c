@@ -545,7 +545,10 @@ static int find_decoding(struct sink *s)
 
     if (rc)
         return rc;
-    s->type = s->cf.decoded;
+    if (is_binary && zarr_dtype_kind(s->type) == ZARR_KIND_DATETIME)
+        s->cf.kind = CF_STORED; /* keeps nanoseconds */
+    else
+        s->type = s->cf.decoded;
     if (is_binary && s->cf.kind == CF_TIME && s->cf.units.calendar > CF_PROLEPTIC)
         return cli_error(s->dump->cli, CLI_UNSUPPORTED,
                          "Choose --format=elements (or text, csv, json).",

@@ -178,9 +178,8 @@ static int read_axis(struct reading *r, struct plot_axis *a, int32_t dim)
     int rc = CLI_OK;
 
     if (name && a->n <= most)
-        rc = cf_coordinate_read_part(r->q->cli, r->q->node->store,
-                                     zarr_array_path(r->array), name, r->items[dim],
-                                     zarr_array_shape(r->array)[dim], c);
+        rc = cf_coordinate_read(r->q->cli, r->q->node->store, zarr_array_path(r->array),
+                                name, r->items[dim], zarr_array_shape(r->array)[dim], c);
     if (rc || !c->array || c->n == 0)
         return rc;
     if (c->cf.is_longitude && c->cf.kind != CF_TIME)

@@ -112,9 +112,10 @@ def test_random_ranges_equal_sel(zarrc, tmp_path, rng, kind, dtype):
                 assert zarrc("cat", f"{path}/a[x@{high}:{low}]", code=None).code == (0 if wanted.size else 2)
             value = float(rng.choice(values)) + float(rng.choice([0, .1]))
             nearest = data.a.sel(x=value, method="nearest").values
-            near = read(zarrc, "--nearest", f"{path}/a[x@{value}]")
-            distances = abs(values.astype("f8") - value)
-            assert distances[int(near)] == distances[int(nearest)]
+            assert read(zarrc, "--nearest", f"{path}/a[x@{value}]") == nearest, (values, value)
+            middle = float(values[:2].astype("f8").mean())
+            nearest = data.a.sel(x=middle, method="nearest").values
+            assert read(zarrc, "--nearest", f"{path}/a[x@{middle}]") == nearest, (values, middle)
 
 
 # ---- longitudes ----
@@ -192,6 +193,7 @@ def test_periods_of_a_falling_coordinate(zarrc, tmp_path):
     assert np.array_equal(read(zarrc, f"{path}/a[time@2003-07:2004]"), wanted)
     assert np.array_equal(read(zarrc, f"{path}/a[time@2004:2003-07]"), wanted)
     assert np.array_equal(read(zarrc, f"{path}/a[time@[2004-01,2003-07]]"), [12, 6])
+    assert np.array_equal(read(zarrc, f"{path}/a[time@[2004-01, 2003-07 ]]"), [12, 6])
 
 
 def test_a_date_as_precise_as_the_values_is_one_point(zarrc, tmp_path):
@@ -371,6 +373,7 @@ ATTRIBUTES = {
     "fill": {"_FillValue": 7},
     "missing": {"missing_value": 100},
     "two": {"_FillValue": 7, "missing_value": 100, "scale_factor": 2.0},
+    "many": {"missing_value": [0, 1, 2, 100, 3]},
 }
 VARIABLES = {f"{dtype}_{name}": (RAW[dtype], attributes) for dtype in RAW for name, attributes in ATTRIBUTES.items()} | {
     "unsigned": (RAW["i1"], {"_Unsigned": "true"}),
@@ -451,6 +454,22 @@ def test_valid_ranges_are_missing(zarrc, tmp_path):
     nan = np.nan
     for name, wanted in (("a", [nan, 0, 5, nan]), ("b", [nan, 0, 5, 11]), ("c", [-9, 0, 5, nan])):
         assert np.array_equal(read(zarrc, "--decode", f"{path}/{name}"), wanted, equal_nan=True)
+    values = np.array([0, 100, -2, -1], "i1")
+    path = write_variables(tmp_path / "u.zarr", 3, {"a": (values, {"_Unsigned": "true", "valid_range": [0, -2]})})
+    assert np.array_equal(read(zarrc, "--decode", f"{path}/a"), [0, 100, 254, nan], equal_nan=True)
+    values = np.array([0, 0.1, 0.2], "f4")
+    path = write_variables(tmp_path / "f.zarr", 3, {"a": (values, {"valid_max": 0.1})})
+    assert np.array_equal(read(zarrc, "--decode", f"{path}/a"), np.array([0, 0.1, nan], "f4"), equal_nan=True)
+
+
+def test_stored_dates_keep_their_unit(zarrc, tmp_path):
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=2)
+    for unit, text in (("D", "2000-01-02T00:00:00"), ("m", "2000-01-02T03:04:00"), ("ns", "2000-01-02T03:04:05.123457")):
+        values = np.array(["2000-01-02T03:04:05.123456789", "NaT"], f"M8[{unit}]")
+        group.create_array(unit, data=values)
+        got = read(zarrc, "--decode", f"{tmp_path}/x.zarr/{unit}")
+        assert got.dtype == values.dtype and np.array_equal(got.view("i8"), values.view("i8"))
+        assert zarrc("cat", "--decode", f"{tmp_path}/x.zarr/{unit}").text.split() == [text, "NaT"]
 
 
 def test_a_setting_decodes_too(zarrc, tmp_path):
@@ -641,7 +660,7 @@ def test_crop_in_another_encoding(zarrc, whole, tmp_path, options):
 
 @pytest.mark.parametrize("region, said", [
     ("x=3", 'no array has the dimension of "x=3"'), ("time=1, 3", 'no array has the dimension of " 3"'),
-    ("lat@99", "no point has this value"), ("lat=40:30:0", "step"), ("lat=99", "index 99"), ("time=1,time=2", "again")])
+    ("lat@99", "no point has this value"), ("lat=40:30:0", "step"), ("lat=99", "index 99"), ("time=1,time=2", "another item")])
 def test_crop_refused(zarrc, whole, tmp_path, region, said):
     path, _ = whole
     assert said in zarrc("reencode", f"{path}[{region}]", tmp_path / "y.zarr", code=2).err
