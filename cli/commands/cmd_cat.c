@@ -68,10 +68,13 @@ static const char formats_about[] =
     "makes them. Integers with missing values become floats, and missing values NaN. In "
     "text, csv, elements and json, dates are like 2003-07-16T12:00:00, and flags become "
     "their flag_meanings, joined by |. npy and raw have datetime64[us], for the "
-    "Gregorian calendar only. Bytes (S) become text in UTF-8, in npy and raw they stay "
-    "bytes. Single bytes whose last dimension is called like string8 or nchar, or that "
-    "have the attribute _Encoding, are joined along it. Unlike in xarray, values outside "
-    "of valid_range, valid_min or valid_max are missing, too.\n\n"
+    "Gregorian calendar only; stored datetime64 stays as it is. Bytes (S) become text in "
+    "UTF-8, in npy and raw they stay bytes. Single bytes whose last dimension is called "
+    "like string8 or nchar, or that have the attribute _Encoding, are joined along it. "
+    "Unlike in xarray, values outside of valid_range, valid_min or valid_max are "
+    "missing, too.
+
+"
     "Elements are in C order. Memory does not grow with the array; --mem limits it. "
     "--memory reads into the memory of a device, and copies from there.\n\n"
     "--skip-damaged reads the rest of an array of which some chunks are damaged. Each "

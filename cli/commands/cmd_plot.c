@@ -166,7 +166,6 @@ static int choose_range(struct plot *p)
 static void make_title(struct plot *p)
 {
     const char *given = cli_text(p->cli, "title");
-
     const char *unit = p->data.unit;
 
     p->title = given ? cli_strdup(given)
@@ -252,13 +251,13 @@ static void report_json(const struct plot *p)
 
 static int plot(struct plot *p)
 {
-    struct plot_request request = {
-        .cli = p->cli, .node = &p->node, .hide_fill = cli_flag(p->cli, "hide-fill")};
-    int rc;
+    const struct plot_request request = {.cli = p->cli,
+                                         .node = &p->node,
+                                         .rows = (uint64_t)p->height * (p->term ? 2 : 1),
+                                         .columns = (uint64_t)p->width,
+                                         .hide_fill = cli_flag(p->cli, "hide-fill")};
+    int rc = cli_plot_read(&request, &p->data);
 
-    cli_plot_limit_samples(p->width, p->term ? 2 * p->height : p->height, &p->style,
-                           &request);
-    rc = cli_plot_read(&request, &p->data);
     if (!rc)
         rc = choose_range(p);
     if (rc)

@@ -37,32 +37,19 @@ static char *field_type_text(const zarr_dtype_field *f)
 
 void info_row(struct cli *cli, const char *name, const char *format, ...)
 {
-    struct cli_string s = {0};
     va_list args;
-    char text[64];
-    int n;
+    char *text;
 
     va_start(args, format);
-    n = vsnprintf(text, sizeof text, format, args);
+    text = cli_vformat(format, args);
     va_end(args);
-    if (n >= (int)sizeof text) {
-        char *large = cli_alloc((size_t)n + 1);
-
-        va_start(args, format);
-        vsnprintf(large, (size_t)n + 1, format, args);
-        va_end(args);
-        cli_string_printf(&s, "%s", large);
-        free(large);
-    } else {
-        cli_string_printf(&s, "%s", text);
-    }
     if (cli->color_out)
         cli_out(cli, "\033[1m", 4);
     cli_printf(cli, "  %-12s", name);
     if (cli->color_out)
         cli_out(cli, "\033[0m", 4);
-    cli_line(cli, " %s\n", s.text);
-    cli_string_free(&s);
+    cli_line(cli, " %s\n", text);
+    free(text);
 }
 
 /* Adds one codec as name(key=value, ...). */

@@ -214,13 +214,10 @@ static void convert(struct reading *r, const char *elements)
     const size_t bytes = (size_t)zarr_dtype_item_bytes(r->field.type);
     const char *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
     const char *missing = zarr_array_missing_value(r->array);
-    const bool is_vector = zarr_dtype_components(type) > 1;
     const bool by_cf = type == r->field.type && cf_is_number(type);
 
     if (fill)
         fill += r->field.offset;
-    out->is_integer =
-        zarr_dtype_kind(type) != ZARR_KIND_FLOAT && !is_vector && !r->cf.has_scale;
     out->min = (double)INFINITY;
     out->max = -(double)INFINITY;
     for (uint64_t i = 0; i < out->n_values; i++) {
@@ -309,7 +306,6 @@ static void describe(struct reading *r)
 
         r->out->axis[i] = (struct plot_axis){.n = s->n,
                                              .n_samples = s->n_samples,
-                                             .start = p->start,
                                              .step = p->step,
                                              .first = (double)p->start,
                                              .spacing = (double)p->step,

@@ -27,14 +27,6 @@ struct layout {
     bool has_bar;
 };
 
-void cli_plot_limit_samples(int width, int height, const struct plot_style *style,
-                            struct plot_request *request)
-{
-    (void)style;
-    request->rows = (uint64_t)height;
-    request->columns = (uint64_t)width;
-}
-
 static int widest(const struct plot_ticks *t, int scale)
 {
     int most = 0;
@@ -49,34 +41,28 @@ static int widest(const struct plot_ticks *t, int scale)
 
 /* ---- layout ---- */
 
-static bool is_equal_aspect(const struct layout *l)
+void cli_plot_fit(const struct plot_data *data, const char *aspect, int *width,
+                  int *height)
 {
-    const double rows = (double)l->data->axis[0].n * fabs((double)l->data->axis[0].step);
-    const double columns =
-        (double)l->data->axis[1].n * fabs((double)l->data->axis[1].step);
-    const double ratio = rows > 0 ? columns / rows : 1;
+    const struct plot_axis *a = data->axis;
+    const double ratio = (double)a[1].n * fabs((double)a[1].step) /
+                         ((double)a[0].n * fabs((double)a[0].step));
 
-    if (l->data->ndim == 1 || strcmp(l->style->aspect, "fill") == 0)
-        return false;
-    return strcmp(l->style->aspect, "equal") == 0 || (ratio >= 0.25 && ratio <= 4);
+    if (data->ndim == 1 || strcmp(aspect, "fill") == 0 ||
+        (strcmp(aspect, "auto") == 0 && (ratio < 0.25 || ratio > 4)))
+        return;
+    if ((double)*width > (double)*height * ratio)
+        *width = (int)fmax((double)*height * ratio + 0.5, 1);
+    else
+        *height = (int)fmax((double)*width / ratio + 0.5, 1);
 }
 
 /* The largest box in the data's aspect ratio that fits into `room`, centred. */
 static struct plot_box fit_box(const struct layout *l, struct plot_box room)
 {
-    const struct plot_axis *a = l->data->axis;
-    const double ratio = (double)a[1].n * fabs((double)a[1].step) /
-                         ((double)a[0].n * fabs((double)a[0].step));
     struct plot_box box = room;
 
-    if (!is_equal_aspect(l))
-        return room;
-    if ((double)room.width > (double)room.height * ratio)
-        box.width = (int)((double)room.height * ratio + 0.5);
-    else
-        box.height = (int)((double)room.width / ratio + 0.5);
-    box.width = box.width < 1 ? 1 : box.width;
-    box.height = box.height < 1 ? 1 : box.height;
+    cli_plot_fit(l->data, l->style->aspect, &box.width, &box.height);
     box.x += (room.width - box.width) / 2;
     box.y += (room.height - box.height) / 2;
     return box;

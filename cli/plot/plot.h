@@ -25,10 +25,10 @@ extern const struct plot_rgb cli_plot_missing;
 
 /* A dimension of the picture. */
 struct plot_axis {
-    uint64_t n;          /* elements of the region */
-    uint64_t n_samples;  /* elements that are drawn */
-    int64_t start, step; /* array index of element i: start + i * step */
-    char *name;          /* of the dimension, with the coordinate's units; or NULL */
+    uint64_t n;         /* elements of the region */
+    uint64_t n_samples; /* elements that are drawn */
+    int64_t step;       /* of array indices between elements */
+    char *name;         /* of the dimension, with the coordinate's units; or NULL */
     /* what ticks show of element i: first + i * spacing. An index, or the coordinate if
      * its values are evenly spaced */
     double first, spacing;
@@ -41,10 +41,10 @@ struct plot_data {
     struct plot_axis axis[2]; /* rows, columns; a line has axis[1] only */
     double *values;           /* axis[0].n_samples * axis[1].n_samples; NaN: missing */
     uint64_t n_values, n_finite;
-    double min, max;          /* of the finite values */
-    bool is_integer, sampled; /* sampled: not every element of the region was read */
-    char *region;             /* as drawn: "[0,:,:]" */
-    char *unit;               /* attribute units, or NULL */
+    double min, max; /* of the finite values */
+    bool sampled;    /* not every element of the region was read */
+    char *region;    /* as drawn: "[0,:,:]" */
+    char *unit;      /* attribute units, or NULL */
 };
 
 /* Reads at most `rows` by `columns` samples of the node's region. */
@@ -138,9 +138,10 @@ struct plot_style {
     bool trim;          /* the height may be reduced to the drawing */
     const char *aspect; /* auto, equal, fill */
 };
-/* Sets the rows and columns of *request to the samples that the picture can show. */
-void cli_plot_limit_samples(int width, int height, const struct plot_style *style,
-                            struct plot_request *request);
+/* Makes a size smaller so that the elements of a plane are square, if the style's aspect
+ * asks for that. */
+void cli_plot_fit(const struct plot_data *data, const char *aspect, int *width,
+                  int *height);
 void cli_plot_draw(struct plot_canvas *c, const struct plot_data *data,
                    const struct plot_style *style);
 /* Draws on stdout with columns by rows characters. */

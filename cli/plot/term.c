@@ -118,26 +118,10 @@ static void add_legend(const struct plot_style *style, int mode, int width,
                       style->range.high);
 }
 
-/* Fits the plane to the aspect ratio. Half a character is about as high as it is wide, so
- * the pixels are nearly square. */
-static void fit(struct plane *p)
-{
-    const struct plot_axis *a = p->data->axis;
-    const double ratio = (double)a[1].n * fabs((double)a[1].step) /
-                         ((double)a[0].n * fabs((double)a[0].step));
-
-    if (strcmp(p->style->aspect, "fill") == 0 ||
-        (strcmp(p->style->aspect, "auto") == 0 && (ratio < 0.25 || ratio > 4)))
-        return;
-    if ((double)p->width > (double)p->height * ratio)
-        p->width = (int)fmax((double)p->height * ratio + 0.5, 1);
-    else
-        p->height = (int)fmax((double)p->width / ratio + 0.5, 1);
-}
-
 static void add_plane(struct plane *p, int mode, struct cli_string *out)
 {
-    fit(p);
+    /* Half a character is about as high as it is wide: the pixels are nearly square. */
+    cli_plot_fit(p->data, p->style->aspect, &p->width, &p->height);
     for (int y = 0; y < p->height; y += 2)
         add_row(p, mode, y, out);
     add_legend(p->style, mode, p->width, out);
