@@ -270,7 +270,19 @@ K_FUNCTION void k_output_block(struct k_output *t, K_GLOBAL const k_u8 *src,
         k_output_check(t, src, b);
 }
 
-/* A group for each chunk. Those of which a kernel before reported damage are left out. */
+/* Whether the kernels before found no damage in a chunk. The status does not say it to
+ * all lanes alike: streams of one chunk of blosc share it, and other groups may write it
+ * now. */
+K_FUNCTION int k_zstd_is_good(K_GLOBAL k_u8 *scratch, k_u64 blocks,
+                              K_GLOBAL const struct k_zstd_chunk *c, k_u32 n)
+{
+    for (k_u32 k = 0; k < n; k++)
+        if (k_zstd_at(scratch, blocks, c, k)->kind == K_BLOCK_NONE)
+            return 0;
+    return n > 0;
+}
+
+/* A group for each chunk. Those in which a kernel before found damage are left out. */
 K_KERNEL k_zstd_execute(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
                         K_GLOBAL k_u8 *scratch,
                         K_GLOBAL const struct k_zstd_chunk *chunks,
@@ -290,8 +302,8 @@ K_KERNEL k_zstd_execute(K_GLOBAL k_u8 *dst, K_GLOBAL const k_u8 *src,
     const k_u32 n = k_zstd_at(scratch, blocks, c, 0)->n_blocks;
 
     t.w.lane = K_LANE;
-    t.w.status = status[c->number];
-    if (t.w.status != K_OK || c->idle)
+    t.w.status = K_OK;
+    if (!k_zstd_is_good(scratch, blocks, c, n))
         return;
     k_output_begin(&t, dst + c->dst, (k_u32)c->dst_bytes);
     for (k_u32 k = 0; k < n && t.w.status == K_OK; k++)

@@ -416,7 +416,8 @@ K_FUNCTION int k_literals_decode(K_NEAR struct k_tree_room *r, K_GLOBAL const k_
                                          &p, to, lane);
 }
 
-/* A group for each place in the list: the literals of its blocks. */
+/* A group for each place in the list: the literals of its blocks. A damaged block becomes
+ * K_BLOCK_NONE, as it does in k_zstd_sequences(). */
 K_KERNEL k_zstd_literals(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
                          K_GLOBAL const struct k_zstd_chunk *chunks,
                          K_GLOBAL k_u32 *status, k_u64 blocks, k_u64 n_blocks)
@@ -430,11 +431,13 @@ K_KERNEL k_zstd_literals(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
     const k_u32 n = k_zstd_at(scratch, blocks, c, 0)->n_blocks;
 
     for (k_u32 k = (k_u32)at - c->first_block; k < n; k += c->most_blocks) {
-        K_GLOBAL const struct k_zstd_block *b = k_zstd_at(scratch, blocks, c, k);
+        K_GLOBAL struct k_zstd_block *b = k_zstd_at(scratch, blocks, c, k);
 
         if (!k_literals_decode(&room, src, b, k_zstd_at(scratch, blocks, c, b->tree),
-                               scratch + c->literals + b->literals, K_LANE))
+                               scratch + c->literals + b->literals, K_LANE)) {
             status[c->number] = K_BAD_INPUT;
+            b->kind = K_BLOCK_NONE;
+        }
         K_MEET();
     }
 }
@@ -707,8 +710,10 @@ K_KERNEL k_zstd_sequences(K_GLOBAL k_u8 *scratch, K_GLOBAL const k_u8 *src,
             q.status = k_tables_fit(&room, b->bytes) ? K_OK : K_BAD_INPUT;
             if (q.status == K_OK)
                 k_sequences_decode(&room, src, b, to + b->sequences, &q);
-            if (q.status != K_OK)
+            if (q.status != K_OK) {
                 status[c->number] = q.status;
+                b->kind = K_BLOCK_NONE;
+            }
         }
         K_MEET();
     }

@@ -352,6 +352,25 @@ static void small_blocks_decode(void **state)
         encoded_free(&e[i]);
 }
 
+/* Streams of one chunk of blosc share a status, which other groups write while a group
+ * reads: damage of one stream must not change what is done with the other. */
+static void damage_of_others_is_not_read(void **state)
+{
+    const struct target *t = *state;
+    struct encoded e = {0};
+    uint32_t says = K_BAD_INPUT;
+    uint8_t *dst;
+
+    append_small_blocks(&e, 2000, 60);
+    dst = block(e.n_plain + 50);
+    memset(dst, 0x5A, e.n_plain + 50);
+    decode_all(t, &e, 1, dst, e.n_plain + 50, &says);
+    assert_int_equal(says, K_BAD_INPUT);
+    assert_memory_equal(dst, e.plain, e.n_plain);
+    free(dst);
+    encoded_free(&e);
+}
+
 /* A chunk in hex; the m bytes that it decodes to are all `value`. */
 struct known {
     const char *hex;
@@ -788,6 +807,7 @@ int main(void)
         cmocka_unit_test(all_levels_decode),
         cmocka_unit_test(several_frames_decode),
         cmocka_unit_test(small_blocks_decode),
+        cmocka_unit_test(damage_of_others_is_not_read),
         cmocka_unit_test(frames_of_a_folder),
         cmocka_unit_test(frames_of_golden_folders),
         cmocka_unit_test(damaged_chunks_as_libzstd),
