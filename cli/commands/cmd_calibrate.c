@@ -712,7 +712,8 @@ const struct cli_command cli_cmd_calibrate = {
         "chooses an implementation for elements of a device: where the CPU was faster, "
         "the CPU does it. A codec preference is stronger. Without the file, with a "
         "damaged one, or with one of another version of the library, CPU or device, the "
-        "device does each codec that it has. explain shows the figures that decided. "
+        "device does each codec that it has, except zstd by kernels of zarrc, as "
+        "cuda.zstd: the CPU does it. explain shows the figures that decided. "
         "Calibrate again after a change of the driver or a plug-in. Removing the file "
         "is always safe. Nothing about it is written to an array.",
     .json = "The document that is kept: version, library, cpu, cores, and measured, an "
