@@ -294,11 +294,15 @@ out:
 
 /* ---- comparing ------------------------------------------------------------------ */
 
-/* Whether the elements come to the host: raw ones for a store that reaches no device, and
- * those of codecs that work there. */
+/* Whether all elements come to the host: raw ones for a store that reaches no device, and
+ * those of codecs that work there. Some of the shards of a batch may be on the device. */
 static bool are_on_host(const struct zr_batch_leaves *l)
 {
-    return zr_io_is_host(l->w->io, l->leaf[0].cur.device_type);
+    uint32_t i = 0;
+
+    while (i < l->n && zr_io_is_host(l->w->io, l->leaf[i].cur.device_type))
+        i++;
+    return i == l->n;
 }
 
 static zarr_status compare_one(void *arg, uint64_t i, const struct zr_work *w,
