@@ -12,7 +12,7 @@
 #include "base/pow10_int.h"
 
 enum {
-    POW10_FIRST = -297, /* of pow10_row */
+    POW10_FIRST = -304, /* of pow10_row */
     POW10_STEP = sizeof pow5_row / sizeof *pow5_row
 };
 
@@ -39,16 +39,16 @@ __extension__ typedef unsigned __int128 uint128;
  * has enough bits. */
 static void find_power(int e, uint64_t power[2])
 {
-    const int at = e - POW10_FIRST;
+    const unsigned at = (unsigned)(e - POW10_FIRST);
     const uint64_t *row = pow10_row[at / POW10_STEP], five = pow5_row[at % POW10_STEP];
     const uint128 low = (uint128)row[2] * five;
     const uint128 middle = (uint128)row[1] * five + (uint64_t)(low >> 64);
-    uint128 high = (uint128)row[0] * five + (uint64_t)(middle >> 64);
+    const uint128 high = (uint128)row[0] * five + (uint64_t)(middle >> 64);
+    const uint64_t top = (uint64_t)(high >> 64);
+    const unsigned shift = !(top >> 63);
 
-    if (!(high >> 127))
-        high = high << 1 | (uint64_t)middle >> 63;
-    power[0] = (uint64_t)(high >> 64);
-    power[1] = (uint64_t)high + 1;
+    power[0] = top << shift | ((uint64_t)high >> 63 & shift);
+    power[1] = ((uint64_t)high << shift | ((uint64_t)middle >> 63 & shift)) + 1;
 }
 
 /* c * power / 2^128, with the lowest bit set where something is cut off. */
