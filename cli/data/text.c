@@ -47,13 +47,19 @@ static int add_printed(struct cli *cli, const zarr_dtype *type, const void *elem
     return st ? cli_fail(cli, st, &err, "cannot write an element as text") : CLI_OK;
 }
 
+/* cli_control() without a call for ASCII, of which numbers are made. */
+static size_t find_control(const char *text, size_t bytes, unsigned *code)
+{
+    return *text >= ' ' && *text < 0x7f ? 0 : cli_control(text, bytes, false, code);
+}
+
 /* JSON may have U+007F to U+009F as they are, which terminals obey. */
 static bool has_controls(const char *text, size_t n)
 {
     unsigned code;
 
     for (size_t i = 0; i < n; i++)
-        if (cli_control(text + i, n - i, false, &code) > 0)
+        if (find_control(text + i, n - i, &code) > 0)
             return true;
     return false;
 }
@@ -111,10 +117,10 @@ static void add_line(const void *text, size_t bytes, const char *keep,
     cli_string_add(out, "", 0);
     while (at < end) {
         unsigned code;
-        const size_t n = *at && strchr(keep, *at)
-                             ? 0
-                             : cli_control(at, (size_t)(end - at), false, &code);
+        size_t n = find_control(at, (size_t)(end - at), &code);
 
+        if (n > 0 && *at && strchr(keep, *at))
+            n = 0;
         if (n > 0)
             cli_string_printf(out, "\\x%02x", code);
         else
