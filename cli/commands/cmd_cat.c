@@ -72,9 +72,7 @@ static const char formats_about[] =
     "UTF-8, in npy and raw they stay bytes. Single bytes whose last dimension is called "
     "like string8 or nchar, or that have the attribute _Encoding, are joined along it. "
     "Unlike in xarray, values outside of valid_range, valid_min or valid_max are "
-    "missing, too.
-
-"
+    "missing, too.\n\n"
     "Elements are in C order. Memory does not grow with the array; --mem limits it. "
     "--memory reads into the memory of a device, and copies from there.\n\n"
     "--skip-damaged reads the rest of an array of which some chunks are damaged. Each "

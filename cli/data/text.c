@@ -47,10 +47,14 @@ static int add_printed(struct cli *cli, const zarr_dtype *type, const void *elem
     return st ? cli_fail(cli, st, &err, "cannot write an element as text") : CLI_OK;
 }
 
-/* cli_control() without a call for ASCII, of which numbers are made. */
-static size_t find_control(const char *text, size_t bytes, unsigned *code)
+/* Bytes of ASCII without control characters at the front. Numbers have no others. */
+static size_t count_plain(const char *text, size_t bytes)
 {
-    return *text >= ' ' && *text < 0x7f ? 0 : cli_control(text, bytes, false, code);
+    size_t n = 0;
+
+    while (n < bytes && text[n] >= ' ' && text[n] < 0x7f)
+        n++;
+    return n;
 }
 
 /* JSON may have U+007F to U+009F as they are, which terminals obey. */
@@ -58,8 +62,8 @@ static bool has_controls(const char *text, size_t n)
 {
     unsigned code;
 
-    for (size_t i = 0; i < n; i++)
-        if (find_control(text + i, n - i, &code) > 0)
+    for (size_t i = count_plain(text, n); i < n; i++)
+        if (cli_control(text + i, n - i, false, &code) > 0)
             return true;
     return false;
 }
@@ -116,16 +120,17 @@ static void add_line(const void *text, size_t bytes, const char *keep,
 
     cli_string_add(out, "", 0);
     while (at < end) {
+        const size_t left = (size_t)(end - at), plain = count_plain(at, left);
         unsigned code;
-        size_t n = find_control(at, (size_t)(end - at), &code);
+        size_t n = plain;
 
-        if (n > 0 && *at && strchr(keep, *at))
-            n = 0;
-        if (n > 0)
+        if (n == 0 && (*at == '\0' || !strchr(keep, *at)))
+            n = cli_control(at, left, false, &code);
+        if (n > plain)
             cli_string_printf(out, "\\x%02x", code);
         else
-            cli_string_add(out, at, 1);
-        at += n ? n : 1;
+            cli_string_add(out, at, n = n ? n : 1);
+        at += n;
     }
 }
 
