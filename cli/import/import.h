@@ -1,7 +1,7 @@
 /*
  * import/import.h - the state of zarrc import, shared by import/file.c (the type and
- * shape of the file, and its elements) and cmd_import.c (options, region, location and
- * creation of the array).
+ * shape of the file), import/copy.c (copying the elements) and cmd_import.c (options,
+ * region, location and creation of the array).
  */
 #ifndef CLI_IMPORT_H
 #define CLI_IMPORT_H
