@@ -99,7 +99,7 @@ static int consolidate(struct cli *cli, struct cli_node *node)
         cli_json_u64(cli_key(cli_json_node(cli, node->shown), "nodes"), tree.n_items - 1);
     if (!rc)
         cli_say(cli, "consolidated %zu node%s below %s", tree.n_items - 1,
-                tree.n_items == 2 ? "" : "s", node->shown);
+                cli_plural(tree.n_items - 1), node->shown);
     cli_tree_free(&tree);
     return rc;
 }

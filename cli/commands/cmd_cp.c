@@ -90,7 +90,7 @@ static char *skipped_text(uint64_t n_objects)
 {
     return n_objects
                ? cli_format("; skipped %" PRIu64 " object%s that %s there", n_objects,
-                            n_objects == 1 ? "" : "s", n_objects == 1 ? "was" : "were")
+                            cli_plural(n_objects), n_objects == 1 ? "was" : "were")
                : cli_strdup("");
 }
 
@@ -252,8 +252,8 @@ static void tell_copied(const struct copying *c, uint64_t objects, uint64_t byte
         cli_json_f64(cli_key(cli_json(c->cli), "seconds"), s);
         cli_json_bool(cli_key(cli_json(c->cli), "verified"), verified);
     }
-    cli_say(c->cli, "copied %" PRIu64 " objects, %s, %s/s%s%s", objects,
-            cli_bytes_text(bytes, size),
+    cli_say(c->cli, "copied %" PRIu64 " object%s, %s, %s/s%s%s", objects,
+            cli_plural(objects), cli_bytes_text(bytes, size),
             cli_bytes_text((uint64_t)((double)bytes / (s > 0 ? s : 1e-9)), speed),
             skipped, verified ? "; all bytes compared equal" : "");
     free(skipped);
@@ -432,15 +432,16 @@ static int move(struct copying *c)
 
 static void tell_moved(const struct copying *c)
 {
+    const uint64_t copied = c->objects - c->objects_skipped;
     char *skipped = skipped_text(c->objects_skipped);
 
     if (c->cli->json)
-        begin_json(c, c->objects - c->objects_skipped, c->bytes - c->bytes_skipped);
+        begin_json(c, copied, c->bytes - c->bytes_skipped);
     if (c->objects == 0) /* the store renamed the node */
         cli_say(c->cli, "moved %s to %s", c->src.shown, c->dst.shown);
     else
-        cli_say(c->cli, "moved %s to %s: %" PRIu64 " objects copied%s", c->src.shown,
-                c->dst.shown, c->objects - c->objects_skipped, skipped);
+        cli_say(c->cli, "moved %s to %s: %" PRIu64 " object%s copied%s", c->src.shown,
+                c->dst.shown, copied, cli_plural(copied), skipped);
     free(skipped);
 }
 

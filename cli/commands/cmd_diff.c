@@ -82,8 +82,8 @@ static void end(struct diff *d, const zarr_diff_result *result, bool complete)
 
     if (!d->cli->json) {
         if (result->n_different == 0 && complete)
-            cli_note(d->cli, "%s and %s are equal (%" PRIu64 " nodes)", d->a.shown,
-                     d->b.shown, result->n_nodes);
+            cli_note(d->cli, "%s and %s are equal (%" PRIu64 " node%s)", d->a.shown,
+                     d->b.shown, result->n_nodes, cli_plural(result->n_nodes));
         return;
     }
     j = cli_json(d->cli);
@@ -332,7 +332,8 @@ static void end_json(struct diff *d, const zarr_diff_node *n)
 static void end_text(struct diff *d, const zarr_diff_node *n)
 {
     if (n->n_unread)
-        cli_printf(d->cli, "  %" PRIu64 " elements were not compared\n", n->n_unread);
+        cli_printf(d->cli, "  %" PRIu64 " element%s not compared\n", n->n_unread,
+                   n->n_unread == 1 ? " was" : "s were");
     if (n->n_different == 0)
         return;
     if (n->n_different > d->n_shown)

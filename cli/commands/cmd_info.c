@@ -211,13 +211,13 @@ static void totals_text(struct cli *cli, const struct totals *t)
     char stored[16], decoded[16];
 
     info_row(cli, "below", "%" PRIu64 " array%s, %" PRIu64 " group%s%s", t->n_arrays,
-             t->n_arrays == 1 ? "" : "s", t->n_groups - 1, t->n_groups == 2 ? "" : "s",
+             cli_plural(t->n_arrays), t->n_groups - 1, cli_plural(t->n_groups - 1),
              t->n_faults ? ", and broken nodes:" : "");
     for (size_t i = 0; i < t->n_faults; i++)
         info_row(cli, "broken", "%s   [%s]", t->fault[i].reason,
                  zarr_status_text(t->fault[i].status));
-    info_row(cli, "stored", "%s in %" PRIu64 " objects, of %s decoded",
-             cli_bytes_text(t->bytes, stored), t->n_objects,
+    info_row(cli, "stored", "%s in %" PRIu64 " object%s, of %s decoded",
+             cli_bytes_text(t->bytes, stored), t->n_objects, cli_plural(t->n_objects),
              t->decoded == UINT64_MAX ? "more than 2^64 bytes"
                                       : cli_bytes_text(t->decoded, decoded));
     info_files_text(cli, &t->files);

@@ -156,15 +156,15 @@ static void summary(struct cli *cli, const struct cli_node *node,
         cli_json_u64(cli_key(cli_json(cli), "removed"), removed);
     }
     if (cli_flag(cli, "dry-run"))
-        cli_say(cli, "%" PRIu64 " documents would be written, %" PRIu64 " removed",
-                written, removed);
+        cli_say(cli, "%" PRIu64 " document%s would be written, %" PRIu64 " removed",
+                written, cli_plural(written), removed);
     else if (written + kept + removed == 0)
         cli_say(cli, "there is nothing to migrate in %s", node->shown);
     else
         cli_say(cli,
-                "migrated %s: %" PRIu64 " documents written, %" PRIu64
+                "migrated %s: %" PRIu64 " document%s written, %" PRIu64
                 " unchanged, %" PRIu64 " removed",
-                node->shown, written, kept, removed);
+                node->shown, written, cli_plural(written), kept, removed);
 }
 
 static bool has_written(const struct migrating *m)

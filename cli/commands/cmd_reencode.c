@@ -158,10 +158,11 @@ static void report_text(const struct reencode *r, double seconds)
         return;
     }
     cli_say(
-        r->cli, "re-encoded %" PRIu64 " array%s, %s, %s/s, %" PRIu64 " objects%s%s%s",
+        r->cli, "re-encoded %" PRIu64 " array%s, %s, %s/s, %" PRIu64 " object%s%s%s%s",
         s->n_arrays, s->n_arrays == 1 ? "" : "s", cli_bytes_text(s->bytes, total),
         cli_bytes_text((uint64_t)((double)fresh / (seconds > 0 ? seconds : 1e-9)), speed),
-        s->objects_written, s->bytes_skipped ? "; finished before: " : "",
+        s->objects_written, cli_plural(s->objects_written),
+        s->bytes_skipped ? "; finished before: " : "",
         s->bytes_skipped ? cli_bytes_text(s->bytes_skipped, skipped) : "", equal);
 }
 

@@ -47,9 +47,10 @@ static int check_children(struct cli *cli, const struct cli_node *node)
     }
     rc = cli_tree_list(cli, node, &tree);
     if (!rc && tree.n_items > 1)
-        rc = cli_error(
-            cli, CLI_USAGE, "Nothing was deleted. -r deletes it with all nodes below.",
-            "%s is a group with %zu nodes below it", node->shown, tree.n_items - 1);
+        rc = cli_error(cli, CLI_USAGE,
+                       "Nothing was deleted. -r deletes it with all nodes below.",
+                       "%s is a group with %zu node%s below it", node->shown,
+                       tree.n_items - 1, cli_plural(tree.n_items - 1));
     cli_tree_free(&tree);
     return rc;
 }
@@ -118,8 +119,8 @@ static void report(struct cli *cli, const struct cli_node *node,
         cli_json_bool(cli_key(j, "deleted"), !dry);
         cli_json_end(j);
     }
-    cli_say(cli, "%s %s: %" PRIu64 " objects", dry ? "would delete" : "deleted",
-            node->shown, objects->n_objects);
+    cli_say(cli, "%s %s: %" PRIu64 " object%s", dry ? "would delete" : "deleted",
+            node->shown, objects->n_objects, cli_plural(objects->n_objects));
 }
 
 /* Whether there is nothing at the location. A node of a local store is a folder. */

@@ -302,7 +302,7 @@ void info_files_format(const struct info_files *f, const char *before, char *tex
     *text = '\0';
     if (f->is_known)
         (void)snprintf(text, cap, "%s%" PRIu64 " file%s%s%s%s", before, f->n,
-                       f->n == 1 ? "" : "s", f->is_local ? ", " : "",
+                       cli_plural(f->n), f->is_local ? ", " : "",
                        f->is_local ? cli_bytes_text(f->allocated, bytes) : "",
                        f->is_local ? " allocated" : "");
 }
@@ -338,7 +338,7 @@ void info_store_text(struct cli *cli, const zarr_store *store)
         info_row(cli, "dead bytes",
                  "%s of the archive, with %" PRIu64 " replaced or erased value%s",
                  cli_bytes_text(c.dead_bytes, sent), c.dead_values,
-                 c.dead_values == 1 ? "" : "s");
+                 cli_plural(c.dead_values));
 }
 
 void info_store_json(struct cli_json *j, const zarr_store *store)

@@ -373,6 +373,8 @@ void cli_string_vprintf(struct cli_string *s, const char *format, va_list args)
 
 /* "1.4 GiB" into the caller's buffer; returns it. */
 const char *cli_bytes_text(uint64_t bytes, char text[16]);
+/* The ending of a word after the number: "s", and "" after 1. */
+const char *cli_plural(uint64_t n);
 /* "(100, 200, 3)", as NumPy prints a shape; owned by the caller. */
 char *cli_shape_text(int32_t ndim, const uint64_t *shape);
 /* Appends an element as the JSON that v3 has for a fill value. */

@@ -93,7 +93,8 @@ static void add_numbers(const struct cli_progress *p, double elapsed,
     if (p->total_items)
         cli_string_printf(s, "  %" PRIu64 "/%" PRIu64, p->done_items, p->total_items);
     else if (p->done_items)
-        cli_string_printf(s, "  %" PRIu64 " objects", p->done_items);
+        cli_string_printf(s, "  %" PRIu64 " object%s", p->done_items,
+                          cli_plural(p->done_items));
     if (p->done_bytes)
         cli_string_printf(s, "  %s/s", speed);
     cli_string_add(s, "  ", 2);

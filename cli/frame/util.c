@@ -162,6 +162,11 @@ char *cli_path_join(const char *a, const char *b)
     return cli_format("%s%s%s", a, a[n - 1] == '/' ? "" : "/", b);
 }
 
+const char *cli_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 const char *cli_bytes_text(uint64_t bytes, char text[16])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -581,3 +581,16 @@ def test_rm_force_tells_what_it_cannot_look_at(zarrc, tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     assert "loop" in zarrc("rm", "-f", tmp_path / "loop/x.zarr/a", code=None).err
     zarrc("rm", "-f", tmp_path / "none.zarr/a")
+
+
+def test_one_object_is_not_objects(zarrc, tmp_path):
+    a, b, c = tmp_path / "a.zarr", tmp_path / "b.zarr", tmp_path / "c.zip"
+    zarr.create_array(a, shape=4, chunks=4, dtype="i1")
+    assert "copied 1 object," in zarrc("cp", a, b).err
+    assert zarrc("mv", b, c).err.endswith(": 1 object copied\n")
+    assert zarrc("rm", c).err.endswith(": 1 object\n")
+    zarr.create_group(b).create_array("a", shape=4, chunks=4, dtype="i1")
+    assert "with 1 node below it" in zarrc("rm", b, code=2).err
+    zarr.create_group(tmp_path / "old", zarr_format=2)
+    assert "1 document would" in zarrc("migrate", "--dry-run", tmp_path / "old").err
+    assert "(1 node)" in zarrc("diff", "-v", a, a).err
