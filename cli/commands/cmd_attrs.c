@@ -1,7 +1,7 @@
 /*
- * commands/cmd_attrs.c - zarrc attrs: list, get, set, del, merge. Values are JSON. The
- * library changes the metadata document under a lock, so that writers of different
- * attributes do not overwrite each other.
+ * commands/cmd_attrs.c - zarrc attrs: list, get, set, del, merge, rename-dim. Values are
+ * JSON. The library changes the metadata document under a lock, so that writers of
+ * different attributes do not overwrite each other.
  */
 #include "node/work.h"
 
@@ -230,32 +230,50 @@ static int rename_one(struct cli *cli, const struct cli_node *top, const char *p
 {
     const zarr_array_open_options opts = {.struct_size = sizeof opts,
                                           .cancel = cli_cancel};
-    struct cli_node one = {.store = top->store,
-                           .path = cli_path_join(top->path, path),
-                           .shown = cli_shown_below(top, path)};
+    char *full = cli_path_join(top->path, path), *shown = cli_shown_below(top, path);
+    zarr_array *array = NULL;
     zarr_error err = {0};
-    zarr_status st = zarr_array_open(&one.array, one.store, one.path, &opts, &err);
+    zarr_status st = zarr_array_open(&array, top->store, full, &opts, &err);
     bool has[2] = {false, false};
     int rc = CLI_OK;
 
-    for (int32_t d = 0; !st && d < zarr_array_ndim(one.array); d++)
+    for (int32_t d = 0; !st && d < zarr_array_ndim(array); d++)
         for (int k = 0; k < 2; k++) {
-            const char *name = zarr_array_dimension_name(one.array, d);
+            const char *name = zarr_array_dimension_name(array, d);
 
             has[k] = has[k] || (name && strcmp(name, cli->args[2 + k]) == 0);
         }
-    one.began = !st && has[0] && (!try || has[1]);
-    if (one.began)
-        st = zarr_array_dimension_rename(one.array, cli->args[2], cli->args[3],
-                                         cli_cancel, &err);
+    if (!st && has[0] && (!try || has[1]))
+        st = zarr_array_dimension_rename(array, cli->args[2], cli->args[3], cli_cancel,
+                                         &err);
     if (st)
-        rc = cli_fail(cli, st, &err, "cannot rename a dimension of %s", one.shown);
-    if (one.began)
-        rc = cli_update_after(cli, &one, false, rc);
+        rc = cli_fail(cli, st, &err, "cannot rename a dimension of %s", shown);
     *n_renamed += has[0];
-    one.store = NULL; /* borrowed */
-    cli_node_close(&one);
+    zarr_array_free(array);
+    free(shown);
+    free(full);
     return rc;
+}
+
+/* After a failure, too: some arrays may have the new name. */
+static void update_group(struct cli *cli, const struct cli_node *top, const char *path)
+{
+    char *full = cli_path_join(top->path, path), *shown = cli_shown_below(top, path);
+    zarr_group *group = NULL;
+    zarr_error err = {.message = "--no-consolidate"};
+    zarr_status st = zarr_group_open(&group, top->store, full, NULL, &err);
+    const bool has = !st && zarr_group_is_consolidated(group);
+
+    if (has && !cli_flag(cli, "no-consolidate"))
+        st = zarr_group_consolidate(group, NULL, &err);
+    if (st || (has && cli_flag(cli, "no-consolidate")))
+        cli_warn(cli,
+                 "consolidated metadata of %s may be out of date: %s; zarrc consolidate "
+                 "updates it",
+                 shown, err.message);
+    zarr_group_free(group);
+    free(shown);
+    free(full);
 }
 
 static int rename_dimension(struct cli *cli, const struct cli_node *node)
@@ -272,6 +290,9 @@ static int rename_dimension(struct cli *cli, const struct cli_node *node)
         for (size_t i = 0; i < tree.n_items && !rc; i++)
             if (tree.items[i].kind == ZARR_NODE_ARRAY)
                 rc = rename_one(cli, node, tree.items[i].path, pass == 0, &n);
+    for (size_t i = 0; i < tree.n_items; i++)
+        if (tree.items[i].kind == ZARR_NODE_GROUP)
+            update_group(cli, node, tree.items[i].path);
     cli_tree_free(&tree);
     return rc || n ? rc
                    : cli_error(cli, CLI_NOT_FOUND,
@@ -310,7 +331,7 @@ static int run_verb(struct cli *cli, const struct verb *v, const char *place)
     if (!rc)
         rc = v->run(cli, &node);
     if (node.began)
-        rc = cli_update_after(cli, &node, false, rc);
+        rc = cli_update_after(cli, &node, v->run == rename_dimension, rc);
     if (!rc && v->writes) {
         cli_node_close(&node);
         if (!rc && cli->json) { /* reads the new attributes from the store */

@@ -439,7 +439,7 @@ zarr_array_attributes_merge(zarr_array *array, const char *json_object, int repl
  * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
  * @retval ZARR_ERR_NOT_FOUND no dimension has the name `name`
  * @retval ZARR_ERR_EXISTS a dimension has the name `new_name`
- * @retval ZARR_ERR_INVALID `new_name` is empty, or the store is read-only
+ * @retval ZARR_ERR_INVALID `new_name` is empty or not UTF-8, or the store is read-only
  */
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_dimension_rename(zarr_array *array, const char *name, const char *new_name,

@@ -141,6 +141,8 @@ static zarr_status rename_dimension(const struct zr_attrs_change *c,
 
     if (!c->json || !*c->json)
         return zr_fail(err, ZARR_ERR_INVALID, "the new name of a dimension is empty");
+    if (!zr_utf8_is_valid(c->json, strlen(c->json)))
+        return zr_fail(err, ZARR_ERR_INVALID, "the new name of a dimension is not UTF-8");
     for (struct zr_json *v = zr_json_is(names, ZR_JSON_ARRAY) ? names->u.children.first
                                                               : NULL;
          v; v = v->next) {

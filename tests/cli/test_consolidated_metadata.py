@@ -163,3 +163,31 @@ def test_rename_dim(zarrc, tmp_path, zarr_format):
     assert shown["attributes"]["units"] == "K"
     zarrc("consolidate", "--check", top)
     assert xarray.open_zarr(top, consolidated=True).t.dims == ("month", "y")
+
+
+def test_rename_dim_to_bytes_that_are_not_text(zarrc, tmp_path):
+    """Such a name would leave a document that no reader opens."""
+    array = zarr.create_array(tmp_path / "a.zarr", data=np.ones(3), dimension_names=["x"])
+    assert "UTF-8" in zarrc("attrs", "rename-dim", tmp_path / "a.zarr", "x", "\udcff\udcfe", code=2).err
+    assert zarr.open_array(tmp_path / "a.zarr").metadata == array.metadata
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_rename_dim_after_a_kill(zarrc, tmp_path, zarr_format):
+    """The command that renames what is left brings the metadata of all groups up to date, also of groups below."""
+    data = xarray.Dataset({"t": (("time", "lat"), np.ones((3, 4)))})
+    top = tmp_path / "x.zarr"
+    data.to_zarr(top, zarr_format=zarr_format, consolidated=False)
+    data.to_zarr(top, group="below", zarr_format=zarr_format, consolidated=False)
+    zarrc("consolidate", top / "below")
+    zarrc("consolidate", top)
+    for path in ("t", "below/t"):
+        zarrc("attrs", "rename-dim", "--no-consolidate", top / path, "lat", "y")
+    zarrc("consolidate", "--check", top, code=1)
+    zarrc("attrs", "rename-dim", "-r", top, "lat", "y", code=3)
+    for path in (top, top / "below"):
+        zarrc("consolidate", "--check", path)
+    for path in (top, top / "below"):
+        assert xarray.open_zarr(path, consolidated=True).t.dims == ("time", "y")
+    said = zarrc("attrs", "rename-dim", "-r", "--no-consolidate", top, "y", "z").err
+    assert said.count("may be out of date: --no-consolidate") == 2
