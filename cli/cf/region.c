@@ -489,6 +489,16 @@ static int32_t find_dimension(const zarr_array *array, const char *name)
     return -1;
 }
 
+static bool is_twice(const zarr_array *array, int32_t dim)
+{
+    const char *name = zarr_array_dimension_name(array, dim);
+
+    for (int32_t d = dim + 1; name && d < zarr_array_ndim(array); d++)
+        if (strcmp(dimension_name(array, d), name) == 0)
+            return true;
+    return false;
+}
+
 /* Resolves NAME@VALUES. *dim: the dimension that it selects along. */
 static int resolve_values(struct naming *r, int32_t *dim, struct cli_string *out)
 {
@@ -547,6 +557,8 @@ static int resolve_item(struct naming *r, const char *item, struct cli_string *d
     if (!rc && (strcmp(item, "...") == 0 || dim >= zarr_array_ndim(r->array)))
         rc = refuse(r, "Items without names come first, without \"...\".",
                     "it has no dimension");
+    else if (!rc && *sign && is_twice(r->array, dim))
+        rc = refuse(r, NULL, "two dimensions have this name");
     else if (!rc && dims[dim].n_bytes)
         rc = refuse(r, NULL, "another item selects along this dimension, too");
     if (!rc)

@@ -667,6 +667,15 @@ def test_crop_refused(zarrc, whole, tmp_path, region, said):
     assert not (tmp_path / "y.zarr").exists()
 
 
+def test_two_dimensions_of_one_name(zarrc, tmp_path):
+    """Half of such an array would be cut."""
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=3)
+    group.create_array("square", data=np.eye(5), chunks=(2, 2), dimension_names=["d", "d"])
+    for words in (["reencode", f"{tmp_path / 'x.zarr'}[d=1:3]", tmp_path / "y.zarr"], ["cat", f"{tmp_path / 'x.zarr'}/square[d=1:3]"]):
+        assert "two dimensions have this name" in zarrc(*words, code=2).err
+    assert not (tmp_path / "y.zarr").exists()
+
+
 def test_crop_of_one_array(zarrc, whole, tmp_path):
     path, data = whole
     for i, (region, index) in enumerate([("time@2003-07, lat@35:70", np.s_[5:6, 25:32]), ("3,[7,2],::-1", np.s_[3:4, [7, 2], ::-1]),
