@@ -11,20 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order of ZARR_CAST_*. */
-#define ROUNDINGS                                                                        \
-    "exact|nearest-even|towards-zero|towards-positive|towards-negative|nearest-away"
-#define RANGES "error|clamp|wrap"
-
 static const struct cli_option options[] = {
     CLI_SPEC_OPTIONS,
     {"dtype", 't', 0, "TYPE", NULL,
      "data type of the new array: integers and floats are converted, with the fill value "
      "and CF attributes such as valid_range"},
-    {"rounding", 0, 0, "WORD", NULL,
-     "with --dtype: exact (a number that would change is an error), nearest-even, "
-     "towards-zero, towards-positive, towards-negative or nearest-away (default: exact)"},
-    {"out-of-range", 0, 0, "WORD", RANGES,
+    {"rounding", 0, 0, "WORD", /* in the order of ZARR_CAST_* */
+     "exact|nearest-even|towards-zero|towards-positive|towards-negative|nearest-away",
+     "with --dtype: how to round; exact: a number that would change is an error "
+     "(default: exact)"},
+    {"out-of-range", 0, 0, "WORD", "error|clamp|wrap",
      "with --dtype: what a number out of the range becomes (default: error)"},
     CLI_NEAREST_OPTION,
     CLI_RESUME_OPTION(CLI_RESUME_DOES_NOTHING),
@@ -52,22 +48,6 @@ static const struct cli_example examples[] = {
      "sleep 1; done",
      "Repeat until it is complete, or fails for a reason that stays."},
     {NULL, NULL}};
-
-/* The number of a word of the list, of none 0; UINT32_MAX: the list lacks it. */
-static uint32_t word_number(const char *list, const char *word)
-{
-    const size_t bytes = word ? strlen(word) : 0;
-    uint32_t n = 0;
-
-    for (const char *at = list; word && *at; n++) {
-        const size_t length = strcspn(at, "|");
-
-        if (length == bytes && strncmp(at, word, bytes) == 0)
-            return n;
-        at += length + (at[length] == '|');
-    }
-    return word ? UINT32_MAX : 0;
-}
 
 static int check_places(struct reencode *r)
 {
@@ -271,16 +251,15 @@ static int reencode(struct reencode *r)
 
 static int run(struct cli *cli)
 {
-    struct reencode r = {.cli = cli, .result = ZARR_REENCODE_RESULT_INIT};
+    const uint32_t rounding = cli_choice(cli, "rounding");
+    const uint32_t range = cli_choice(cli, "out-of-range");
+    struct reencode r = {.cli = cli,
+                         .result = ZARR_REENCODE_RESULT_INIT,
+                         .rules = (rounding ? rounding - 1 : ZARR_CAST_EXACT) +
+                                  (range ? range - 1 : 0) * ZARR_CAST_CLAMP};
     uint64_t n_lost = 0;
     int rc = cli_check_resume(cli);
 
-    r.rules = word_number(ROUNDINGS, cli_text(cli, "rounding"));
-    if (!rc && r.rules == UINT32_MAX)
-        rc = cli_error(cli, CLI_USAGE, NULL,
-                       "option --rounding: \"%s\" is not one of " ROUNDINGS,
-                       cli_text(cli, "rounding"));
-    r.rules += word_number(RANGES, cli_text(cli, "out-of-range")) * ZARR_CAST_CLAMP;
     if (!rc && cli_flag(cli, "skip-damaged") && cli_missing_is_error(cli))
         rc = cli_error(cli, CLI_USAGE, NULL,
                        "--skip-damaged and --missing-chunks=error exclude each other");

@@ -40,6 +40,7 @@ _zarrc()
     reencode,--zarr-format) words='2 3' ;;
     reencode,--separator) words='/ .' ;;
     reencode,--order) words='C F' ;;
+    reencode,--rounding) words='exact nearest-even towards-zero towards-positive towards-negative nearest-away' ;;
     reencode,--out-of-range) words='error clamp wrap' ;;
     reencode,--missing-chunks) words='fill error' ;;
     migrate,--zarr-format) words='2 3' ;;

@@ -155,7 +155,7 @@ complete -c zarrc -n '__fish_seen_subcommand_from reencode' -l key-encoding -x -
 complete -c zarrc -n '__fish_seen_subcommand_from reencode' -l separator -x -a '/ .' -d 'separator in chunk keys'
 complete -c zarrc -n '__fish_seen_subcommand_from reencode' -l order -x -a 'C F' -d 'order of the elements inside chunks'
 complete -c zarrc -n '__fish_seen_subcommand_from reencode' -s t -l dtype -x -d 'data type of the new array: integers and floats are converted, with the fill value and CF attributes such as valid_range'
-complete -c zarrc -n '__fish_seen_subcommand_from reencode' -l rounding -x -d 'with --dtype: exact (a number that would change is an error), nearest-even, towards-zero, towards-positive, towards-negative or nearest-away (default: exact)'
+complete -c zarrc -n '__fish_seen_subcommand_from reencode' -l rounding -x -a 'exact nearest-even towards-zero towards-positive towards-negative nearest-away' -d 'with --dtype: how to round; exact: a number that would change is an error (default: exact)'
 complete -c zarrc -n '__fish_seen_subcommand_from reencode' -l out-of-range -x -a 'error clamp wrap' -d 'with --dtype: what a number out of the range becomes (default: error)'
 complete -c zarrc -n '__fish_seen_subcommand_from reencode' -l nearest -d 'take the nearest point for a value that lies between points of a coordinate'
 complete -c zarrc -n '__fish_seen_subcommand_from reencode' -l resume -d 'continue the same command after an interruption; start it if nothing was written yet, and do nothing if it is complete'

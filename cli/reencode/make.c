@@ -174,6 +174,24 @@ static int check_attributes(const struct casting *c)
     return CLI_OK;
 }
 
+/* Filters such as fixedscaleoffset and delta say which type they read. */
+static int check_codecs(const struct casting *c)
+{
+    const char *list = zarr_array_codecs(c->source), *codec = list;
+    size_t n = 0, skipped;
+
+    for (size_t i = 0; codec && (codec = cli_json_item(list, i, &n)); i++) {
+        const char *config = cli_json_member(codec, "configuration", &skipped);
+
+        if (config && (cli_json_member(config, "dtype", &skipped) ||
+                       cli_json_member(config, "decode_dtype", &skipped)))
+            return cli_error(c->r->cli, CLI_USAGE, "--codec gives other codecs.",
+                             "a codec of %s is not for %s: %.*s", c->r->src.shown,
+                             cli_type_name(c->to), (int)n, codec);
+    }
+    return CLI_OK;
+}
+
 /* Converts the fill value as the elements are converted. *fill: owned text. */
 static int cast_metadata(struct reencode *r, const zarr_array *source,
                          zarr_array_spec *spec, char **fill)
@@ -182,10 +200,16 @@ static int cast_metadata(struct reencode *r, const zarr_array *source,
     const void *element = zarr_array_fill_value(source);
     unsigned char value[16];
     zarr_error err = {0};
-    uint64_t n = element && !spec->fill_value;
+    uint64_t n = 0;
     zarr_status st = zarr_dtype_find(&c.to, r->cli->ctx, spec->data_type, &err);
+    int rc = CLI_OK;
 
     if (!st)
+        st = zarr_dtype_cast(c.from, c.to, r->rules, NULL, NULL, &n, &err);
+    if (st)
+        return cli_fail(r->cli, st, &err, "cannot convert %s", r->src.shown);
+    n = element && !spec->fill_value;
+    if (n)
         st = zarr_dtype_cast(c.from, c.to, r->rules, element, value, &n, &err);
     if (st)
         return cli_tell_failure(
@@ -198,7 +222,9 @@ static int cast_metadata(struct reencode *r, const zarr_array *source,
         spec->fill_value = *fill ? *fill : "null";
     c.is_other_kind = (zarr_dtype_kind(c.from) == ZARR_KIND_FLOAT) !=
                       (zarr_dtype_kind(c.to) == ZARR_KIND_FLOAT);
-    return spec->attributes ? CLI_OK : check_attributes(&c);
+    if (!spec->codecs && !zarr_dtype_equal(c.from, c.to))
+        rc = check_codecs(&c);
+    return rc || spec->attributes ? rc : check_attributes(&c);
 }
 
 /* ---- one array ---- */

@@ -599,3 +599,24 @@ def test_dtype_and_attributes(zarrc, tmp_path, zarr_format):
     done = zarrc("reencode", "--dtype=float32", tmp_path / "d.zarr", tmp_path / "e.zarr", code=None)
     assert done.code == (0 if zarr_format == 2 else 2), "xarray's form of it differs in v3"
     assert "exclude" in zarrc("reencode", "--dtype=f4", "--zarr-format=2", tmp_path / "d.zarr", tmp_path / "f.zarr", code=2).err
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_dtype_and_codecs_of_one_type(zarrc, tmp_path, zarr_format):
+    """A filter that reads elements as a type of its own would garble others without an error."""
+    values = np.arange(60, dtype="f8")
+    filters = {2: numcodecs.FixedScaleOffset(offset=0, scale=10, dtype="<f8", astype="<i2"),
+               3: zarr.codecs.numcodecs.FixedScaleOffset(offset=0, scale=10, dtype="<f8", astype="<i2")}
+    make(tmp_path / "a.zarr", values, chunks=(20,), zarr_format=zarr_format, filters=[filters[zarr_format]])
+    said = zarrc("reencode", "--dtype=int32", tmp_path / "a.zarr", tmp_path / "b.zarr", code=2).err
+    assert "is not for int32" in said and "fixedscaleoffset" in said and not (tmp_path / "b.zarr").exists()
+    zarrc("reencode", "--dtype=int32", "--codec=zstd", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    same(tmp_path / "b.zarr", values.astype("i4"))
+    zarrc("reencode", "--dtype=float64", "--verify", tmp_path / "a.zarr", tmp_path / "c.zarr")
+
+
+@pytest.mark.parametrize("dtype", ["nonsense", "bool"])
+def test_dtype_that_no_number_can_become(zarrc, tmp_path, dtype):
+    make(tmp_path / "a.zarr", np.arange(6), chunks=(4,))
+    said = zarrc("reencode", f"--dtype={dtype}", tmp_path / "a.zarr", tmp_path / "b.zarr", code=6).err
+    assert dtype in said and "fill" not in said
