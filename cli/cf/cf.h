@@ -154,8 +154,10 @@ size_t cf_item_bytes(const char *at);
  * "...,3" becomes ":", ":" and "3". */
 void cf_region_split(const char *region, int32_t ndim, char **items);
 /* Replaces names in the text of a region ("lat@35:70, time=3") by indices along the
- * dimensions of the array. A region without names stays. shown: the node in messages. */
+ * dimensions of the array. A region without names stays. shown: the node in messages.
+ * used: NULL, or one for each item: then only items that name a dimension of the array
+ * count, and are marked in it. *region becomes NULL if there are none. */
 int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *array,
-                      const char *shown, char **region);
+                      const char *shown, char **region, bool *used);
 
 #endif

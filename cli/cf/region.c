@@ -601,22 +601,40 @@ void cf_region_split(const char *region, int32_t ndim, char **items)
         items[d++] = cli_strdup(":");
 }
 
+/* Whether the item names a dimension of the array. */
+static bool is_along(const zarr_array *array, const char *item)
+{
+    const char *sign = item + strcspn(item, "=@");
+    char *name = trim(item, (size_t)(sign - item));
+    const bool found = *sign && find_dimension(array, name) >= 0;
+
+    free(name);
+    return found;
+}
+
 int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *array,
-                      const char *shown, char **region)
+                      const char *shown, char **region, bool *used)
 {
     struct naming r = {.cli = cli, .store = store, .array = array, .shown = shown};
     struct cli_string dims[ZARR_MAX_RANK] = {{0}}, whole = {0};
+    bool any = !used;
     int32_t next = 0;
     int rc = CLI_OK;
 
-    if (!*region || !strpbrk(*region, "=@"))
+    if (!*region || (!used && !strpbrk(*region, "=@")))
         return CLI_OK;
     r.nearest = cli_flag(cli, "nearest");
     for (const char *at = *region; !rc && *at;) {
         const size_t bytes = cf_item_bytes(at);
         char *item = trim(at, bytes);
 
-        rc = resolve_item(&r, item, dims, &next);
+        if (!used || is_along(array, item)) {
+            rc = resolve_item(&r, item, dims, &next);
+            any = true;
+            if (used)
+                *used = true;
+        }
+        used += used != NULL;
         free(item);
         at += bytes + (at[bytes] == ',');
     }
@@ -625,9 +643,9 @@ int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *arra
                           dims[d].n_bytes ? dims[d].text : ":");
         cli_string_free(&dims[d]);
     }
-    if (rc) {
+    if (rc || !any)
         cli_string_free(&whole);
-    } else {
+    if (!rc) {
         free(*region);
         *region = whole.text;
     }

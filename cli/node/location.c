@@ -477,8 +477,8 @@ int cli_node_flush(struct cli *cli, struct cli_node *node)
 int cli_node_resolve(struct cli *cli, struct cli_node *node)
 {
     char *asked = node->region ? cli_strdup(node->region) : NULL;
-    const int rc =
-        cf_region_resolve(cli, node->store, node->array, node->shown, &node->region);
+    const int rc = cf_region_resolve(cli, node->store, node->array, node->shown,
+                                     &node->region, NULL);
 
     if (!asked || strcmp(asked, node->region) == 0)
         free(asked);

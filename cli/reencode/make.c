@@ -12,22 +12,6 @@
 
 /* ---- regions ---- */
 
-/* Whether the item of a region, "lat@35:70", names a dimension of the array. */
-static bool is_along(const zarr_array *array, const char *item, size_t bytes)
-{
-    size_t n = strcspn(item, "=@");
-
-    while (n > 0 && item[n - 1] == ' ')
-        n--;
-    for (int32_t d = 0; d < zarr_array_ndim(array) && n < bytes; d++) {
-        const char *name = zarr_array_dimension_name(array, d);
-
-        if (name && strlen(name) == n && strncmp(name, item, n) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Takes the items whose dimensions the array has, and marks them in `used`. */
 static int find_region(struct reencode *r, const char *path, bool *used)
 {
@@ -35,7 +19,6 @@ static int find_region(struct reencode *r, const char *path, bool *used)
                                           .cancel = cli_cancel};
     struct reencode_region *region = &r->regions[r->n_regions++];
     char *shown = cli_shown_below(&r->src, path);
-    struct cli_string text = {0};
     zarr_array *array = NULL;
     zarr_error err = {0};
     zarr_status st;
@@ -43,18 +26,9 @@ static int find_region(struct reencode *r, const char *path, bool *used)
 
     region->path = cli_path_join(r->src.path, path);
     st = zarr_array_open(&array, r->src.store, region->path, &opts, &err);
-    for (const char *at = r->src.region; !st && *at; used++) {
-        const size_t bytes = cf_item_bytes(at), blank = strspn(at, " ");
-
-        if (blank < bytes && is_along(array, at + blank, bytes - blank)) {
-            cli_string_printf(&text, "%s%.*s", text.n_bytes ? "," : "", (int)bytes, at);
-            *used = true;
-        }
-        at += bytes + (at[bytes] == ',');
-    }
-    region->text = text.text; /* moved */
+    region->text = cli_strdup(r->src.region);
     rc = st ? cli_fail(r->cli, st, &err, "cannot open array %s", shown)
-            : cf_region_resolve(r->cli, r->src.store, array, shown, &region->text);
+            : cf_region_resolve(r->cli, r->src.store, array, shown, &region->text, used);
     zarr_array_free(array);
     free(shown);
     return rc;
@@ -128,20 +102,14 @@ const char *cli_reencode_select(void *user, const zarr_array *source)
 
 /* ---- another data type ---- */
 
-struct casting {
-    const struct reencode *r;
-    const zarr_array *source;
-    const zarr_dtype *from, *to;
-    bool is_other_kind; /* a float becomes an integer, or an integer a float */
-};
-
 /* Whether a value in an attribute is one of the old type, but none of the new one. */
-static bool is_lost(const struct casting *c, const char *json, size_t n)
+static bool is_lost(const zarr_dtype *from, const zarr_dtype *to, const char *json,
+                    size_t n)
 {
     char *text = cli_format("%.*s", (int)n, json);
     unsigned char element[16];
-    const bool lost = zarr_dtype_parse(c->from, text, element, NULL) == ZARR_OK &&
-                      zarr_dtype_parse(c->to, text, element, NULL) != ZARR_OK;
+    const bool lost = zarr_dtype_parse(from, text, element, NULL) == ZARR_OK &&
+                      zarr_dtype_parse(to, text, element, NULL) != ZARR_OK;
 
     free(text);
     return lost;
@@ -149,35 +117,40 @@ static bool is_lost(const struct casting *c, const char *json, size_t n)
 
 /* The names that CF and xarray have for such values. _Unsigned gives them another sign,
  * and in v3 the _FillValue of floats is another text. */
-static int check_attributes(const struct casting *c)
+static int check_attributes(const struct reencode *r, const zarr_array *source,
+                            const zarr_dtype *to)
 {
     static const char *const names[] = {"_Unsigned",   "_FillValue", "missing_value",
                                         "valid_range", "valid_min",  "valid_max",
                                         "flag_values", "flag_masks", NULL};
-    const char *all = zarr_array_attributes(c->source);
-    const bool is_v3 = zarr_array_zarr_format(c->source) == 3;
+    const zarr_dtype *from = zarr_array_dtype(source);
+    const char *all = zarr_array_attributes(source);
+    const bool is_other_fill = zarr_array_zarr_format(source) == 3 &&
+                               (zarr_dtype_kind(from) == ZARR_KIND_FLOAT) !=
+                                   (zarr_dtype_kind(to) == ZARR_KIND_FLOAT);
 
     for (int k = 0; names[k]; k++) {
         size_t n = 0;
         const char *value = cli_json_member(all, names[k], &n), *item = value;
-        bool lost = value && (k == 0 || (k == 1 && is_v3 && c->is_other_kind));
+        bool lost = value && (k == 0 || (k == 1 && is_other_fill));
 
         for (size_t i = 0; item && !lost; i++) {
             item = *value == '[' ? cli_json_item(value, i, &n) : i == 0 ? value : NULL;
-            lost = item && is_lost(c, item, n);
+            lost = item && is_lost(from, to, item, n);
         }
         if (lost)
-            return cli_error(c->r->cli, CLI_USAGE, "--attributes replaces all of them.",
+            return cli_error(r->cli, CLI_USAGE, "--attributes replaces all of them.",
                              "attribute %s of %s has no meaning for %s: %.*s", names[k],
-                             c->r->src.shown, cli_type_name(c->to), (int)n, item);
+                             r->src.shown, cli_type_name(to), (int)n, item);
     }
     return CLI_OK;
 }
 
 /* Filters such as fixedscaleoffset and delta say which type they read. */
-static int check_codecs(const struct casting *c)
+static int check_codecs(const struct reencode *r, const zarr_array *source,
+                        const zarr_dtype *to)
 {
-    const char *list = zarr_array_codecs(c->source), *codec = list;
+    const char *list = zarr_array_codecs(source), *codec = list;
     size_t n = 0, skipped;
 
     for (size_t i = 0; codec && (codec = cli_json_item(list, i, &n)); i++) {
@@ -185,9 +158,9 @@ static int check_codecs(const struct casting *c)
 
         if (config && (cli_json_member(config, "dtype", &skipped) ||
                        cli_json_member(config, "decode_dtype", &skipped)))
-            return cli_error(c->r->cli, CLI_USAGE, "--codec gives other codecs.",
-                             "a codec of %s is not for %s: %.*s", c->r->src.shown,
-                             cli_type_name(c->to), (int)n, codec);
+            return cli_error(r->cli, CLI_USAGE, "--codec gives other codecs.",
+                             "a codec of %s is not for %s: %.*s", r->src.shown,
+                             cli_type_name(to), (int)n, codec);
     }
     return CLI_OK;
 }
@@ -196,35 +169,33 @@ static int check_codecs(const struct casting *c)
 static int cast_metadata(struct reencode *r, const zarr_array *source,
                          zarr_array_spec *spec, char **fill)
 {
-    struct casting c = {.r = r, .source = source, .from = zarr_array_dtype(source)};
+    const zarr_dtype *from = zarr_array_dtype(source), *to = NULL;
     const void *element = zarr_array_fill_value(source);
     unsigned char value[16];
     zarr_error err = {0};
     uint64_t n = 0;
-    zarr_status st = zarr_dtype_find(&c.to, r->cli->ctx, spec->data_type, &err);
+    zarr_status st = zarr_dtype_find(&to, r->cli->ctx, spec->data_type, &err);
     int rc = CLI_OK;
 
     if (!st)
-        st = zarr_dtype_cast(c.from, c.to, r->rules, NULL, NULL, &n, &err);
+        st = zarr_dtype_cast(from, to, r->rules, NULL, NULL, &n, &err);
     if (st)
         return cli_fail(r->cli, st, &err, "cannot convert %s", r->src.shown);
     n = element && !spec->fill_value;
     if (n)
-        st = zarr_dtype_cast(c.from, c.to, r->rules, element, value, &n, &err);
+        st = zarr_dtype_cast(from, to, r->rules, element, value, &n, &err);
     if (st)
         return cli_tell_failure(
             r->cli,
             &(struct cli_failure){st, &err, NULL, "--fill gives another fill value."},
             "cannot convert the fill value of %s", r->src.shown);
     if (n)
-        *fill = cli_fill_text(c.to, value, &err);
+        *fill = cli_fill_text(to, value, &err);
     if (!spec->fill_value)
         spec->fill_value = *fill ? *fill : "null";
-    c.is_other_kind = (zarr_dtype_kind(c.from) == ZARR_KIND_FLOAT) !=
-                      (zarr_dtype_kind(c.to) == ZARR_KIND_FLOAT);
-    if (!spec->codecs && !zarr_dtype_equal(c.from, c.to))
-        rc = check_codecs(&c);
-    return rc || spec->attributes ? rc : check_attributes(&c);
+    if (!spec->codecs && !zarr_dtype_equal(from, to))
+        rc = check_codecs(r, source, to);
+    return rc || spec->attributes ? rc : check_attributes(r, source, to);
 }
 
 /* ---- one array ---- */
