@@ -486,9 +486,8 @@ const struct cli_command cli_cmd_append = {
         "last, so that readers see all of it or nothing. A stream is appended along axis "
         "0 in pieces of whole chunks.",
     .json = "node; appended: steps along the axis; axis; shape: the new shape; ranges: "
-            "where the "
-            "steps are along the axis, a list of [first, end] (more than one only if "
-            "another program appended between pieces of a stream).",
+            "where the steps are along the axis, a list of [first, end] (more than one "
+            "only if another program appended between pieces of a stream).",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-resize zarrc-import",

@@ -402,8 +402,7 @@ const struct cli_command cli_cmd_attrs = {
         "Changes are made under a lock: writers of different attributes do not overwrite "
         "each other.",
     .json = "list, set, del, merge, rename-dim: node; attributes (the new object). get: "
-            "node, name, "
-            "value.",
+            "node, name, value.",
     .options = attrs_options,
     .examples = attrs_examples,
     .see_also = "zarrc-info zarrc-consolidate",

@@ -125,9 +125,9 @@ static zarr_status prefer_device_codecs(struct calibration *s, zarr_error *err)
 {
     const uint64_t length = 1;
     static const char zstd[] =
-        "[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}},"
-        "{\"name\":\"blosc\",\"configuration\":{\"cname\":\"zstd\",\"clevel\":5,"
-        "\"shuffle\":\"shuffle\",\"typesize\":4,\"blocksize\":0}}]";
+        "[{\"name\":\"bytes\",\"configuration\":{\"endian\":\"little\"}},{\"name\":"
+        "\"blosc\",\"configuration\":{\"cname\":\"zstd\",\"clevel\":5,\"shuffle\":"
+        "\"shuffle\",\"typesize\":4,\"blocksize\":0}}]";
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
     zarr_array_open_options opts = ZARR_ARRAY_OPEN_OPTIONS_INIT;
     zarr_store *store = NULL;
@@ -336,8 +336,7 @@ static const struct cli_option calibrate_options[] = {
     {"dry-run", 'n', 0, NULL, NULL, "measure and print, but keep nothing"},
     {"size", 0, 0, "SIZE", NULL,
      "bytes of elements in each measurement, in steps of 4 MiB (default: 1G, or a "
-     "quarter of "
-     "--mem, of the machine's memory or of a device's if that is less)"},
+     "quarter of --mem, of the machine's memory or of a device's if that is less)"},
     {NULL, 0, 0, NULL, NULL, NULL}};
 
 static const struct cli_example calibrate_examples[] = {
@@ -352,26 +351,22 @@ const struct cli_command cli_cmd_calibrate = {
     .about =
         "Measures each codec that a device and the CPU have: how long an array in memory "
         "takes into the memory of the device and from there, with the codec on the "
-        "device "
-        "and with the codec on the CPU and a copy of the elements. It does so with "
-        "chunks "
-        "of 64 KiB, 512 KiB and 4 MiB, on an otherwise idle machine for good figures. A "
-        "request that is not counted comes first, then up to three, of which the best "
-        "one "
-        "counts. That takes one to two minutes for a GPU and 16 cores, and longer with "
-        "fewer cores; a smaller --size is faster, but then start-up is in the figures. "
-        "An "
-        "implementation that cannot do such chunks here, for example for want of a "
-        "library, is left out, and a line says so.\n\n"
+        "device and with the codec on the CPU and a copy of the elements. It does so "
+        "with chunks of 64 KiB, 512 KiB and 4 MiB, on an otherwise idle machine for good "
+        "figures. A request that is not counted comes first, then up to three, of which "
+        "the best one counts. That takes one to two minutes for a GPU and 16 cores, and "
+        "longer with fewer cores; a smaller --size is faster, but then start-up is in "
+        "the figures. An implementation that cannot do such chunks here, for example for "
+        "want of a library, is left out, and a line says so.\n\n"
         "The figures are kept in zarrc/costs.json in the user's cache: in "
         "$XDG_CACHE_HOME, or in ~/.cache without it. The library reads them when it "
         "chooses an implementation for elements of a device: where the CPU was faster, "
         "the CPU does it. A codec preference is stronger. Without the file, with a "
         "damaged one, or with one of another version of the library, CPU or device, the "
         "device does each codec that it has, except zstd by kernels of zarrc, as "
-        "cuda.zstd: the CPU does it. explain shows the figures that decided. "
-        "Calibrate again after a change of the driver or a plug-in. Removing the file "
-        "is always safe. Nothing about it is written to an array.",
+        "cuda.zstd: the CPU does it. explain shows the figures that decided. Calibrate "
+        "again after a change of the driver or a plug-in. Removing the file is always "
+        "safe. Nothing about it is written to an array.",
     .json = "The document that is kept: version, library, cpu, cores, and measured, an "
             "array of objects with device_type, device_id, device, total_bytes, codec, "
             "implementation, encode, chunk_bytes, device_ns and host_ns (nanoseconds for "

@@ -300,17 +300,17 @@ const struct cli_command cli_cmd_clean = {
     .min_args = 1,
     .max_args = 1,
     .about =
-        "Removes temporary and lock files below NODE that killed writers left. It "
-        "keeps files that are younger than --age or that a running process uses. "
-        "Left-over files only take space: readers and listings ignore them. It names "
-        "the commands that continue or remove what interrupted commands left, and those "
-        "for chunks or groups without their metadata, and for consolidated metadata that "
-        "is out of date.\n\n"
-        "If a resize or an append was killed, chunks or elements may be left outside "
-        "of the shape of an array, and a record of it, .zarrc-leftovers. clean clears "
-        "these chunks and elements, whatever --age says. What other programs or "
-        "resize --keep-chunks left outside of a shape stays; resize to the same shape "
-        "clears it.",
+        "Removes temporary and lock files below NODE that killed writers left. It keeps "
+        "files that are younger than --age or that a running process uses. Left-over "
+        "files only take space: readers and listings ignore them. It names the commands "
+        "that continue or remove what interrupted commands left, and those for chunks or "
+        "groups without their metadata, and for consolidated metadata that is out of "
+        "date.\n\n"
+        "If a resize or an append was killed, chunks or elements may be left outside of "
+        "the shape of an array, and a record of it, .zarrc-leftovers. clean clears these "
+        "chunks and elements, whatever --age says. What other programs or resize "
+        "--keep-chunks left outside of a shape stays; resize to the same shape clears "
+        "it.",
     .json =
         "found: keys of the left-over files; with --dry-run those that are old enough. "
         "arrays: arrays that were cleared, or "

@@ -327,16 +327,14 @@ const struct cli_command cli_cmd_cp = {
         "Copies an array or a group with everything below it to DESTINATION, byte for "
         "byte, between any two stores. DESTINATION is the name of the copy. It must not "
         "exist yet unless --force, --resume or --skip-equal is given. Missing groups "
-        "above it are "
-        "created. SOURCE and DESTINATION must not be the same location or inside each "
-        "other; links in the two paths are resolved for this check, links below them are "
-        "not.\n\n"
+        "above it are created. SOURCE and DESTINATION must not be the same location or "
+        "inside each other; links in the two paths are resolved for this check, links "
+        "below them are not.\n\n"
         "Chunks are copied first and the metadata of the node last: an interrupted copy "
-        "is not yet a node, and has an object .zarrc-job. The same command with "
-        "--resume continues it. --skip-equal --force also replaces objects that "
-        "differ and deletes those that SOURCE does not have. Of two commands with one "
-        "DESTINATION the second ends with exit code 7, as long as the first is at work."
-        "\n\n"
+        "is not yet a node, and has an object .zarrc-job. The same command with --resume "
+        "continues it. --skip-equal --force also replaces objects that differ and "
+        "deletes those that SOURCE does not have. Of two commands with one DESTINATION "
+        "the second ends with exit code 7, as long as the first is at work.\n\n"
         "To change chunks, codecs or format while copying, use zarrc reencode.",
     .json = "source, destination: locations. objects, bytes: copied. "
             "objects_skipped, bytes_skipped: found equal. seconds. verified: all bytes "
@@ -375,8 +373,7 @@ static int not_durable(struct cli *cli, zarr_status st, const zarr_error *err,
     char *hint = cli_format(
         "SOURCE is complete and unchanged. Do not continue with --resume: it could "
         "delete the only good copy. When the disk works again, the same command with "
-        "--force alone copies all of it anew. "
-        "zarrc rm -r %s removes the copy.",
+        "--force alone copies all of it anew. zarrc rm -r %s removes the copy.",
         at);
     const int rc = cli_tell_failure(
         cli, &(struct cli_failure){.status = st, .error = err, .hint = hint},
@@ -609,9 +606,8 @@ const struct cli_command cli_cmd_mv = {
         "Moves an array or a group with everything below it, inside a store or to "
         "another store. DESTINATION is its new name. It must not exist yet unless "
         "--force, --resume or --skip-equal is given. SOURCE and DESTINATION must not be "
-        "the same location "
-        "or inside each other; links in the two paths are resolved for this check, links "
-        "below them are not.\n\n"
+        "the same location or inside each other; links in the two paths are resolved for "
+        "this check, links below them are not.\n\n"
         "Inside one store this is one step. Otherwise SOURCE is deleted after all of it "
         "was copied, unless another program wrote into it meanwhile. If the command is "
         "interrupted, the same command with --resume continues.\n\n"

@@ -176,8 +176,7 @@ static const struct cli_option create_options[] = {
      "create the group even if the folder has other files"},
     {"if-missing", 0, 0, NULL, NULL,
      "keep an existing equal array, which may have grown, or an existing group, without "
-     "an "
-     "error"},
+     "an error"},
     CLI_CONSOLIDATED_OPTION,
     {NULL, 0, 0, NULL, NULL, NULL}};
 

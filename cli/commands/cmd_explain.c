@@ -95,8 +95,7 @@ const struct cli_command cli_cmd_explain = {
     .max_args = 1,
     .about =
         "Describes which chunks a read or write touches, which implementation runs each "
-        "codec, which copies are made, and the number of batches. Only metadata is "
-        "read.",
+        "codec, which copies are made, and the number of batches. Only metadata is read.",
     .json = "The document of the library; see zarr_explanation(3).",
     .options = explain_options,
     .examples = explain_examples,

@@ -440,22 +440,15 @@ const struct cli_command cli_cmd_import = {
     .max_args = 2,
     .about =
         "Reads a NumPy file (C or Fortran order, any byte order), a raw file, or "
-        "elements "
-        "as text; FILE - is standard input. Without a region it creates a new array with "
-        "the options of zarrc-create(1). With a region (ARRAY[...] is the whole array) "
-        "it "
-        "writes the elements into the existing array, and the shapes must be equal. "
-        "--field writes one field of an array of structs and keeps the other fields; the "
-        "dimensions of a subarray follow those of the region.\n\n"
-        "Memory does not grow with a .npy or raw file; --mem limits it. A shard "
-        "of a new "
-        "array that is larger than half of --mem is encoded and written chunk "
-        "by chunk. "
-        "If that is not possible, because --mem does not permit a chunk or the "
-        "input is "
-        "a "
-        "pipe, an import with --mem fails before it writes anything. Text is "
-        "read into "
+        "elements as text; FILE - is standard input. Without a region it creates a new "
+        "array with the options of zarrc-create(1). With a region (ARRAY[...] is the "
+        "whole array) it writes the elements into the existing array, and the shapes "
+        "must be equal. --field writes one field of an array of structs and keeps the "
+        "other fields; the dimensions of a subarray follow those of the region.\n\n"
+        "Memory does not grow with a .npy or raw file; --mem limits it. A shard of a new "
+        "array that is larger than half of --mem is encoded and written chunk by chunk. "
+        "If that is not possible, because --mem does not permit a chunk or the input is "
+        "a pipe, an import with --mem fails before it writes anything. Text is read into "
         "memory as a whole. JSON has the elements as zarrc-cat(1) writes them, and its "
         "lists are dimensions.\n\n"
         "If the import fails, a new array is removed, and an array that --force should "
@@ -466,8 +459,7 @@ const struct cli_command cli_cmd_import = {
         "array with --dtype=TYPE. Text and bytes of fixed length (npy: U and S) can be "
         "written into arrays of variable length.\n\n"
         "For a raw file --order is the order of the elements in the file, for other "
-        "files "
-        "their order inside chunks.",
+        "files their order inside chunks.",
     .json = "node; created: true for a new array; shape, bytes: of the written elements.",
     .options = import_options,
     .examples = import_examples,

@@ -144,19 +144,17 @@ const struct cli_command cli_cmd_list = {
         "Lists the library's registries, or the one that is named: dtypes, codecs, "
         "implementations, grids, key-encodings, stores, memory, pipelines, refused, "
         "plugins and devices. refused has names that the library knows but refuses, and "
-        "elements "
-        "that "
-        "a codec or data type refuses, with the reason. plugins has the loaded plug-ins. "
-        "devices has each device of each kind of memory; its name is the operand of "
-        "--memory. "
-        "An entry that a plug-in added is marked with its origin.",
+        "elements that a codec or data type refuses, with the reason. plugins has the "
+        "loaded plug-ins. devices has each device of each kind of memory; its name is "
+        "the operand of --memory. An entry that a plug-in added is marked with its "
+        "origin.",
     .json =
         "A member for each registry: a list of objects with name, origin (core: the "
-        "library itself) and detail. Data types and codecs: v3 and v2 (the name in "
-        "that format, or null), aliases and experimental. Implementations: of (the "
-        "codec) and capabilities. Devices: of (the memory backend), total_bytes and "
-        "free_bytes, 0 if not known. Refused: of (the kind of name, or elements); detail "
-        "is the reason.",
+        "library itself) and detail. Data types and codecs: v3 and v2 (the name in that "
+        "format, or null), aliases and experimental. Implementations: of (the codec) and "
+        "capabilities. Devices: of (the memory backend), total_bytes and free_bytes, 0 "
+        "if not known. Refused: of (the kind of name, or elements); detail is the "
+        "reason.",
     .examples = list_examples,
     .see_also = "zarrc-version zarrc-explain",
     .run = run_list,

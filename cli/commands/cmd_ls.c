@@ -332,20 +332,16 @@ const struct cli_command cli_cmd_ls = {
     .max_args = -1,
     .about =
         "Lists the children of each group, sorted by name. The default NODE is the "
-        "current "
-        "folder. If the group has consolidated metadata, it is used. A folder without "
-        "metadata is not a node and is not listed. A node whose metadata cannot be read "
-        "is "
-        "called broken.",
+        "current folder. If the group has consolidated metadata, it is used. A folder "
+        "without metadata is not a node and is not listed. A node whose metadata cannot "
+        "be read is called broken.",
     .json =
-        "Several operands: a list of such documents. node: the location. nodes: list "
-        "of objects with path (from the store's "
-        "root), name, kind (array, group, broken), zarr_format, depth (1: a child); "
-        "arrays also have shape, data_type, chunks (the shape of blocks: shards "
-        "if the array has them). With --stored instead of nodes: stored, a list of "
-        "objects "
-        "with key, block (place in the grid) and bytes, and missing, the same without "
-        "bytes.",
+        "Several operands: a list of such documents. node: the location. nodes: list of "
+        "objects with path (from the store's root), name, kind (array, group, broken), "
+        "zarr_format, depth (1: a child); arrays also have shape, data_type, chunks (the "
+        "shape of blocks: shards if the array has them). With --stored instead of nodes: "
+        "stored, a list of objects with key, block (place in the grid) and bytes, and "
+        "missing, the same without bytes.",
     .options = ls_options,
     .examples = ls_examples,
     .see_also = "zarrc-tree zarrc-info",

@@ -63,9 +63,9 @@ const struct cli_command cli_cmd_help = {
     .operands = "[COMMAND|options]",
     .max_args = 1,
     .flags = CLI_CMD_NO_CONTEXT,
-    .about = "Shows the list of commands, the same help as zarrc COMMAND --help, or the "
-             "options "
-             "that all commands have. The man pages have the same texts and more.",
+    .about =
+        "Shows the list of commands, the same help as zarrc COMMAND --help, or the "
+        "options that all commands have. The man pages have the same texts and more.",
     .json = "An object with the member text.",
     .options = help_options,
     .examples = help_examples,

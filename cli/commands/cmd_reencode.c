@@ -28,8 +28,7 @@ static const struct cli_option options[] = {
     {"verify", 0, 0, NULL, NULL, "read both afterwards and compare every bit"},
     {"keep-fill", 0, 0, NULL, NULL,
      "with --zarr-format: leave fill values and attributes _FillValue, even if missing "
-     "values "
-     "change"},
+     "values change"},
     CLI_MISSING_OPTION,
     CLI_SKIP_DAMAGED_OPTION,
     CLI_CONSOLIDATED_OPTION,
@@ -171,9 +170,7 @@ static int report_found(const struct reencode *r)
         return cli_error(
             cli, CLI_EXISTS,
             "Use the options of the first command, or --force to start again.",
-            "the interrupted reencode at %s has another source or other "
-            "options",
-            at);
+            "the interrupted reencode at %s has another source or other options", at);
     case ZARR_REENCODE_FOUND_FILES:
         if (cli_rest_of_array(&r->dst))
             return cli_rest_error(cli, CLI_EXISTS, &r->dst);
@@ -296,32 +293,24 @@ const struct cli_command cli_cmd_reencode = {
     .about =
         "Copies an array, or a group with everything below it, and encodes it anew. "
         "Everything that no option changes is as in SOURCE: chunks, shards, codecs, "
-        "keys, "
-        "format, fill value, dimension names, attributes. In a group, --chunks and "
+        "keys, format, fill value, dimension names, attributes. In a group, --chunks and "
         "--shards only apply to arrays of their rank. SOURCE is never changed.\n\n"
         "Elements are copied in whole blocks of the destination and, if --mem permits, "
-        "in whole chunks of SOURCE. A larger shard of the destination is "
-        "encoded "
-        "and written chunk by chunk. A chunk that --mem, or its default, does "
-        "not permit "
-        "is refused before anything is written. Missing chunks of SOURCE are skipped, "
-        "unless the fill value "
-        "changes.\n\n"
+        "in whole chunks of SOURCE. A larger shard of the destination is encoded and "
+        "written chunk by chunk. A chunk that --mem, or its default, does not permit is "
+        "refused before anything is written. Missing chunks of SOURCE are skipped, "
+        "unless the fill value changes.\n\n"
         "If --zarr-format changes the format of an array with dimension names, its "
-        "missing "
-        "value stays, as zarrc-migrate(1) describes; chunks whose elements the new fill "
-        "value lacks are stored. --keep-fill, --fill and --attributes take "
-        "precedence. A warning "
-        "says what to do with OME-Zarr metadata, which has another place in the other "
-        "format.\n\n"
+        "missing value stays, as zarrc-migrate(1) describes; chunks whose elements the "
+        "new fill value lacks are stored. --keep-fill, --fill and --attributes take "
+        "precedence. A warning says what to do with OME-Zarr metadata, which has another "
+        "place in the other format.\n\n"
         "With a REGION, only these elements are copied. Of a group, its items have "
-        "names, "
-        "and each cuts every array that has the dimension: time=3 by index, lat@35:70 by "
-        "value, as zarrc-cat(1) describes. An index keeps the dimension, with length 1. "
-        "Other arrays are copied whole.\n\n"
+        "names, and each cuts every array that has the dimension: time=3 by index, "
+        "lat@35:70 by value, as zarrc-cat(1) describes. An index keeps the dimension, "
+        "with length 1. Other arrays are copied whole.\n\n"
         "--dtype converts by the rules of the codec cast_value. An error names the "
-        "array, "
-        "the place in SOURCE and the value. NaN has no place in integers.\n\n"
+        "array, the place in SOURCE and the value. NaN has no place in integers.\n\n"
         "DESTINATION becomes a node at the end, when every chunk is written. Until then "
         "it has chunks and an object .zarrc-job. After an interrupt, a crash or kill -9, "
         "the same command with --resume continues: it does not write complete chunks "
@@ -331,8 +320,7 @@ const struct cli_command cli_cmd_reencode = {
         "out: they are missing in DESTINATION, so that their elements have the fill "
         "value, and --missing-chunks=error finds them. Each is one line on stderr, and "
         "the exit code is 8. Arrays whose metadata is damaged stay errors; "
-        "zarrc-verify(1) "
-        "repairs them.",
+        "zarrc-verify(1) repairs them.",
     .json =
         "source, destination: locations. state: new, resumed, or complete (it already "
         "was). arrays, groups. bytes: decoded size of all arrays. bytes_skipped: "

@@ -84,8 +84,7 @@ const struct cli_command cli_cmd_resize = {
     .about =
         "Changes the shape of an array, but not its number of dimensions. SHAPE has a "
         "length for each dimension, as 100,200; '-' keeps a length. New elements have "
-        "the "
-        "fill value until they are written.\n\n"
+        "the fill value until they are written.\n\n"
         "If the shape becomes smaller, chunks outside of it are deleted, and in chunks "
         "that are partly outside, the elements outside get the fill value. With "
         "--keep-chunks no chunk changes.\n\n"

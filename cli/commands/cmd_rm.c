@@ -205,14 +205,11 @@ const struct cli_command cli_cmd_rm = {
     .about =
         "Deletes arrays and empty groups without asking; with -r also groups with "
         "everything below them. Nodes with broken metadata, and what an interrupted "
-        "command left, are deleted as well. If a "
-        "node or the folder of a store "
-        "is a symlink, only the link is deleted. Nothing outside the store is deleted, "
-        "and links that lead outside are not followed.",
+        "command left, are deleted as well. If a node or the folder of a store is a "
+        "symlink, only the link is deleted. Nothing outside the store is deleted, and "
+        "links that lead outside are not followed.",
     .json = "An array with an object for each NODE: node, kind (array, group, broken, or "
-            "rest of "
-            "an interrupted command), "
-            "objects, deleted.",
+            "rest of an interrupted command), objects, deleted.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-mv zarrc-clean",

@@ -663,8 +663,7 @@ const struct cli_command cli_cmd_summary = {
             "sketch: whether quantiles and bins are from a sketch. places: an object for "
             "each place, with index, coordinates by name, count, missing, nan, min, max, "
             "mean, std, sum, and with --weights weight; without elements null. "
-            "quantiles. edges, bins, below, "
-            "above: the histogram.",
+            "quantiles. edges, bins, below, above: the histogram.",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-cat zarrc-plot zarrc-info",

@@ -87,8 +87,7 @@ static const char *hint_unsupported(struct cli *cli, const zarr_error *err)
 
     if (err && strstr(err->message, "the missing value in Zarr v2"))
         return "zarrc reencode --zarr-format=2 writes it anew; --keep-fill leaves the "
-               "fill "
-               "value.";
+               "fill value.";
     if (err && strstr(err->message, "Zarr v3 has no codec"))
         return "zarrc reencode --zarr-format=3 --codec=NAME writes it anew.";
     near = err ? cli_nearest_name(cli, err->message) : NULL;
@@ -149,8 +148,7 @@ static const char *hint_for(struct cli *cli, zarr_status status, const zarr_erro
 
     if (err && strstr(err->message, "consolidated metadata would list"))
         return "Nothing was deleted. --no-consolidate leaves the consolidated "
-               "metadata "
-               "as it is; zarrc consolidate writes it anew.";
+               "metadata as it is; zarrc consolidate writes it anew.";
     if (setting)
         return setting;
     switch (status) {

@@ -257,8 +257,8 @@ static int read_values(struct reading *r)
             r->q->cli, CLI_UNSUPPORTED,
             "Choose a field that is not a subarray. zarrc export --field can "
             "write this one.",
-            "field %s of %s is a subarray, but a picture shows one value for "
-            "each element",
+            "field %s of %s is a subarray, but a picture shows one value for each "
+            "element",
             r->field.options.field, r->q->node->shown);
     if (!cli_is_number(value_type(type)))
         return cli_error(r->q->cli, CLI_UNSUPPORTED, NULL,

@@ -45,8 +45,7 @@ static int check_used(struct reencode *r, const bool *used)
                 r->cli, CLI_USAGE,
                 "Items are NAME=INDICES or NAME@VALUES. zarrc info shows the "
                 "names of dimensions.",
-                "region of the group %s: no array has the dimension of "
-                "\"%.*s\"",
+                "region of the group %s: no array has the dimension of \"%.*s\"",
                 r->src.shown, (int)bytes, at);
     }
     return CLI_OK;
