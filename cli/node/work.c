@@ -75,6 +75,12 @@ int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree 
     if (!st)
         st = zarr_group_walk(group, tree_row, &l, &walk, &err);
     zarr_group_free(group);
+    opts.consolidated = ZARR_CONSOLIDATED_MUST;
+    if (st == ZARR_ERR_UNSUPPORTED &&
+        zarr_group_open(&group, node->store, node->path, &opts, NULL) == ZARR_OK) {
+        st = zarr_group_walk(group, tree_row, &l, &walk, &err);
+        zarr_group_free(group);
+    }
     if (st)
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     return CLI_OK;

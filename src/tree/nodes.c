@@ -54,7 +54,8 @@ static int nodes_row(void *user, const zarr_node_item *item)
 }
 
 static zarr_status nodes_below(struct zr_nodes *nodes, zarr_store *store,
-                               const char *path, zarr_cancel *cancel, zarr_error *err)
+                               const char *path, uint32_t consolidated,
+                               zarr_cancel *cancel, zarr_error *err)
 {
     zarr_list_options walk = ZARR_LIST_OPTIONS_INIT;
     zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
@@ -62,7 +63,7 @@ static zarr_status nodes_below(struct zr_nodes *nodes, zarr_store *store,
     zarr_group *group = NULL;
     zarr_status st = ZARR_OK;
 
-    opts.consolidated = ZARR_CONSOLIDATED_NEVER;
+    opts.consolidated = consolidated;
     opts.cancel = cancel;
     ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
     walk.flags = ZARR_MEMBERS_GO_ON;
@@ -96,10 +97,22 @@ zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char 
         return zr_pass(err, st, &why);
     ZR_TRY(nodes_add(nodes, "", kind, format, err));
     if (kind == ZARR_NODE_GROUP)
-        ZR_TRY(nodes_below(nodes, store, path, cancel, err));
+        ZR_TRY(nodes_below(nodes, store, path, ZARR_CONSOLIDATED_NEVER, cancel, err));
     st = ZARR_OK;
 out:
     return st;
+}
+
+zarr_status zr_nodes_find(struct zr_nodes *nodes, zarr_store *store, const char *path,
+                          zarr_cancel *cancel, zarr_error *err)
+{
+    zarr_error why = {0};
+    zarr_status st = zr_nodes_list(nodes, store, path, cancel, &why);
+
+    if (st == ZARR_ERR_UNSUPPORTED && nodes->n == 1 &&
+        nodes_below(nodes, store, path, ZARR_CONSOLIDATED_MUST, cancel, NULL) == ZARR_OK)
+        return ZARR_OK;
+    return zr_pass(err, st, &why);
 }
 
 void zr_nodes_free(struct zr_nodes *nodes)

@@ -159,7 +159,7 @@ static zarr_status reencode_run(struct zr_reencode *r, const char *src_path,
     ZR_TRY(zr_path_normal(&r->src_path, r->ctx->alloc, src_path, limits, err));
     ZR_TRY(zr_path_normal(&r->dst_path, r->ctx->alloc, dst_path, limits, err));
     ZR_TRY(check_overlap(r, err));
-    ZR_TRY(zr_nodes_list(&r->nodes, r->src, r->src_path, r->opts.cancel, err));
+    ZR_TRY(zr_nodes_find(&r->nodes, r->src, r->src_path, r->opts.cancel, err));
     ZR_TRY(zr_reencode_plan(r, err));
     ZR_TRY(each_array(r, check_buffers, err));
     ZR_TRY(zr_claim_take(&r->claim, r->dst, r->dst_path, r->opts.cancel, err));

@@ -37,6 +37,9 @@ struct zr_nodes {
  * node, not even a broken one. The caller frees *nodes even on failure. */
 zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char *path,
                           zarr_cancel *cancel, zarr_error *err);
+/* zr_nodes_list(). If the store cannot list, it is what consolidated metadata names. */
+zarr_status zr_nodes_find(struct zr_nodes *nodes, zarr_store *store, const char *path,
+                          zarr_cancel *cancel, zarr_error *err);
 void zr_nodes_free(struct zr_nodes *nodes);
 /* Number of bytes of all elements in memory; saturates at UINT64_MAX. */
 uint64_t zr_decoded_bytes(const zarr_array *array);
