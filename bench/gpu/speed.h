@@ -66,7 +66,7 @@ void shuffle(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_t item);
 
 /* What is decoded: n chunks of `chunk` bytes, of which the first DISTINCT repeat. */
 struct decoded {
-    enum {
+    enum form {
         OF_LZ4,
         OF_BLOSC, /* with LZ4 inside */
         OF_ZSTD,

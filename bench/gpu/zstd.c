@@ -445,7 +445,8 @@ static void zstd_case(struct speed *s, struct decoded *all)
 void speed_zstd(struct speed *s)
 {
     static const struct {
-        int form, level;
+        enum form form;
+        int level;
     } kinds[] = {{OF_ZSTD, 3}, {OF_ZSTD, 1}, {OF_BLOSC_ZSTD, 3}};
     static const uint64_t chunks[] = {128, 1024, 256, 512}; /* KiB */
     static const uint64_t flying[] = {1 << 30, 64 << 20};

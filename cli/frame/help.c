@@ -51,6 +51,27 @@ static void add_words(struct cli_string *out, const char *text, size_t indent,
     }
 }
 
+/* "(one|two|three)", on lines of its own. */
+static void add_choices(const char *choices, struct cli_string *out)
+{
+    size_t column = WIDTH;
+
+    for (const char *word = choices; *word;) {
+        size_t n = strcspn(word, "|");
+
+        n += word[n] == '|';
+        if (column + n >= WIDTH) {
+            column = OPTION_COLUMN + 1;
+            cli_string_printf(out, "\n%*s%s", OPTION_COLUMN, "",
+                              word == choices ? "(" : " ");
+        }
+        cli_string_add(out, word, n);
+        column += n;
+        word += n;
+    }
+    cli_string_add(out, ")", 1);
+}
+
 static void add_options(const struct cli_option *table, struct cli_string *out)
 {
     for (; table && table->name; table++) {
@@ -72,7 +93,7 @@ static void add_options(const struct cli_option *table, struct cli_string *out)
         cli_string_printf(out, "%*s", (int)(OPTION_COLUMN - column), "");
         add_words(out, text, OPTION_COLUMN, OPTION_COLUMN);
         if (table->choices)
-            cli_string_printf(out, "\n%*s(%s)", OPTION_COLUMN, "", table->choices);
+            add_choices(table->choices, out);
         cli_string_add(out, "\n", 1);
         cli_string_free(&name);
         free(text);

@@ -331,7 +331,7 @@ static void divide(struct division *v, uint64_t n_items)
 }
 
 /* Adds the elements of a part of the longest axis. */
-static zarr_status add_unit(void *arg, uint64_t unit, uint32_t worker, zarr_error *err)
+static zarr_status sum_unit(void *arg, uint64_t unit, uint32_t worker, zarr_error *err)
 {
     const struct division *v = arg;
     const uint64_t n = v->axis[v->longest].n, low = unit * n / v->n_units;
@@ -387,7 +387,7 @@ static zarr_status add_box(struct zr_summary_job *j, const struct boxes *b,
         if (!v.slots)
             return zr_fail_memory(err, v.n_units * v.n_slots * sizeof *v.slots);
     }
-    ZR_TRY(zr_parallel_run(v.n_units, &o, add_unit, &v, err));
+    ZR_TRY(zr_parallel_run(v.n_units, &o, sum_unit, &v, err));
     for (uint64_t i = 0; i < v.n_units * v.n_slots; i++)
         zr_summary_join(&j->type, v.cells + i % v.n_slots, v.slots + i);
     if (j->spread.type)

@@ -30,7 +30,7 @@ enum {
 /* ---- runs --------------------------------------------------------------------- */
 
 /* A run, and the statistics of its lanes. Lane l has x[l], x[l + stride] and so on. */
-struct run {
+struct lane_run {
     double *x;
     size_t end, stride; /* end: a multiple of stride */
     double hi[LANES], lo[LANES], min[LANES], max[LANES], squares[LANES];
@@ -38,7 +38,7 @@ struct run {
 };
 
 /* Counts missing elements and NaN, and makes both NaN. */
-INLINE void mark(struct run *r, double missing)
+INLINE void mark(struct lane_run *r, double missing)
 {
     uint64_t n_missing[LANES] = {0}, n_nan[LANES] = {0};
 
@@ -57,7 +57,7 @@ INLINE void mark(struct run *r, double missing)
 
 /* Finds the extremes and the plain sum. This is NaN if an element is and skips_nan is
  * false. */
-INLINE void find_extremes(struct run *r, bool skips_nan)
+INLINE void find_extremes(struct lane_run *r, bool skips_nan)
 {
     double min[LANES], max[LANES], sum[LANES] = {0};
 
@@ -82,7 +82,7 @@ INLINE void find_extremes(struct run *r, bool skips_nan)
 
 /* Whether plain sums are exact: of integers, and of floats of 24 bits that have one sign
  * and differ by less than 17 bits, because a lane adds at most 2^7 of them. */
-INLINE bool is_exact(const struct zr_summary_type *t, const struct run *r)
+INLINE bool is_exact(const struct zr_summary_type *t, const struct lane_run *r)
 {
     bool yes = t->is_whole || t->number.bytes <= 4;
 
@@ -93,7 +93,7 @@ INLINE bool is_exact(const struct zr_summary_type *t, const struct run *r)
 }
 
 /* steps: additions before a pair is normalised. */
-INLINE void sum_pairs(struct run *r, size_t steps, bool skips_nan)
+INLINE void sum_pairs(struct lane_run *r, size_t steps, bool skips_nan)
 {
     double sum[LANES] = {0}, rest[LANES] = {0};
 
@@ -115,7 +115,7 @@ INLINE void sum_pairs(struct run *r, size_t steps, bool skips_nan)
     memcpy(r->lo, rest, sizeof rest);
 }
 
-INLINE void square_lanes(struct run *r, const double *mean, bool skips_nan)
+INLINE void square_lanes(struct lane_run *r, const double *mean, bool skips_nan)
 {
     double sum[LANES] = {0};
 
@@ -131,7 +131,7 @@ INLINE void square_lanes(struct run *r, const double *mean, bool skips_nan)
 }
 
 /* Lane 0 gets all but the squares. */
-INLINE void fold_lanes(struct run *r)
+INLINE void fold_lanes(struct lane_run *r)
 {
     for (size_t w = LANES / 2; w > 0; w /= 2)
         for (size_t l = 0; l < w; l++) {
@@ -145,7 +145,7 @@ INLINE void fold_lanes(struct run *r)
     zr_summary_normalise(&r->hi[0], &r->lo[0], r->hi[0], r->lo[0]);
 }
 
-INLINE void pad(struct run *r, size_t from, double value)
+INLINE void pad(struct lane_run *r, size_t from, double value)
 {
     for (; from < r->end; from++)
         r->x[from] = value;
@@ -153,7 +153,8 @@ INLINE void pad(struct run *r, size_t from, double value)
 
 /* Finds all but the squares. A row has n elements, and then NaN. Returns whether elements
  * are left out. */
-INLINE bool scan(const struct zr_summary_type *t, struct run *r, size_t n, bool is_row)
+INLINE bool scan(const struct zr_summary_type *t, struct lane_run *r, size_t n,
+                 bool is_row)
 {
     const size_t end = is_row ? n : r->end, steps = is_row ? ROW_STEPS : 1;
     const double missing = t->missing.real;
@@ -176,8 +177,8 @@ INLINE bool scan(const struct zr_summary_type *t, struct run *r, size_t n, bool 
 }
 
 /* Makes lane l a cell, without the squares, and returns its mean in the run. */
-INLINE double make_cell(const struct zr_summary_type *t, const struct run *r, size_t l,
-                        size_t n, struct zr_summary_cell *c)
+INLINE double make_cell(const struct zr_summary_type *t, const struct lane_run *r,
+                        size_t l, size_t n, struct zr_summary_cell *c)
 {
     double rest;
 
@@ -199,7 +200,7 @@ INLINE double make_cell(const struct zr_summary_type *t, const struct run *r, si
 
 /* Adds a row of n elements to one cell, or n columns to cells of their own. */
 INLINE void add_run(const struct zr_summary_type *t, struct zr_summary_cell *cells,
-                    size_t cell_stride, struct run *r, size_t n, bool is_row)
+                    size_t cell_stride, struct lane_run *r, size_t n, bool is_row)
 {
     const size_t n_cells = is_row ? 1 : n, n_each = is_row ? n : r->end / r->stride;
     struct zr_summary_cell c[LANES] = {{.n = 0}};
@@ -313,17 +314,17 @@ INLINE void add_block(const struct zr_summary_type *t, struct zr_summary_cell *c
             }
             if (is_row && !t->is_wide)
                 add_run(t, to, 0,
-                        &(struct run){.x = &x->real, .end = stride, .stride = LANES}, w,
-                        true);
+                        &(struct lane_run){.x = &x->real, .end = stride, .stride = LANES},
+                        w, true);
             else if (is_row)
                 add_wide(t, to, x, w, 1);
             for (size_t l = 0; l < w && !is_row && t->is_wide; l++)
                 add_wide(t, to + l * b->cell_stride, x + l, h * stride, stride);
             for (size_t l = 0; l < w && !is_row && !t->is_wide; l += LANES)
-                add_run(
-                    t, to + l * b->cell_stride, b->cell_stride,
-                    &(struct run){.x = &x[l].real, .end = h * stride, .stride = stride},
-                    ZR_MIN(w - l, (size_t)LANES), false);
+                add_run(t, to + l * b->cell_stride, b->cell_stride,
+                        &(struct lane_run){
+                            .x = &x[l].real, .end = h * stride, .stride = stride},
+                        ZR_MIN(w - l, (size_t)LANES), false);
         }
     }
 }

@@ -33,8 +33,8 @@ static size_t n_patterns(const struct zr_summary_spread *p)
     return (size_t)1 << (8 * p->type->item_bytes);
 }
 
-static zarr_status make_level(struct zr_summary_spread *p, size_t h, size_t n,
-                              zarr_error *err)
+static zarr_status make_sketch_level(struct zr_summary_spread *p, size_t h, size_t n,
+                                     zarr_error *err)
 {
     if (!p->level[h].value)
         p->level[h].value = zr_calloc(p->alloc, n, sizeof(double));
@@ -62,7 +62,7 @@ zarr_status zr_summary_spread_init(struct zr_summary_spread *p, uint64_t n_items
     }
     p->is_sketch = zr_mul_cap(n_items, sizeof(double)) > most_bytes;
     p->most = p->is_sketch ? LEVEL_VALUES : (size_t)ZR_MAX(n_items, 1);
-    return make_level(p, 0, p->most, err);
+    return make_sketch_level(p, 0, p->most, err);
 }
 
 void zr_summary_spread_deinit(struct zr_summary_spread *p)
@@ -84,7 +84,7 @@ static zarr_status move_up(struct zr_summary_spread *p, zarr_error *err)
 
         if (h + 1 == ZR_SUMMARY_LEVELS)
             ZR_FAIL_LIMIT(err, "memory_bytes", p->most, "there are too many elements");
-        ZR_TRY(make_level(p, h + 1, LEVEL_VALUES, err));
+        ZR_TRY(make_sketch_level(p, h + 1, LEVEL_VALUES, err));
         qsort(from, LEVEL_VALUES, sizeof *from, compare_values);
         to = p->level[h + 1].value;
         for (size_t i = p->level[h].is_odd; i < LEVEL_VALUES; i += 2)
@@ -144,7 +144,7 @@ out:
 
 /* ---- quantiles and histograms ------------------------------------------------- */
 
-static void list_add(struct zr_summary_spread *p, double value, uint64_t weight)
+static void add_weighted(struct zr_summary_spread *p, double value, uint64_t weight)
 {
     p->list[p->n_list++] = (struct zr_summary_weighted){value, weight};
 }
@@ -173,16 +173,17 @@ static zarr_status make_list(struct zr_summary_spread *p, zarr_error *err)
         double v;
 
         if (p->counts[i] > 0 && zr_summary_load_doubles(p->type, &v, element, 1) > 0)
-            list_add(p, v, p->counts[i]);
+            add_weighted(p, v, p->counts[i]);
     }
     for (size_t h = 0; h < ZR_SUMMARY_LEVELS; h++)
         for (size_t i = 0; i < p->level[h].n; i++)
-            list_add(p, p->level[h].value[i], UINT64_C(1) << h);
+            add_weighted(p, p->level[h].value[i], UINT64_C(1) << h);
     qsort(p->list, p->n_list, sizeof *p->list, compare_values);
     return ZARR_OK;
 }
 
-static struct zr_summary_weighted list_item(const struct zr_summary_spread *p, size_t i)
+static struct zr_summary_weighted weighted_item(const struct zr_summary_spread *p,
+                                                size_t i)
 {
     return p->list ? p->list[i] : (struct zr_summary_weighted){p->level[0].value[i], 1};
 }
@@ -192,12 +193,12 @@ static void find_rank(const struct zr_summary_spread *p, uint64_t rank, double *
                       double *b)
 {
     size_t i = p->list ? 0 : (size_t)rank;
-    uint64_t end = p->list ? list_item(p, 0).weight : rank + 1;
+    uint64_t end = p->list ? weighted_item(p, 0).weight : rank + 1;
 
     while (i + 1 < p->n_list && end <= rank)
-        end += list_item(p, ++i).weight;
-    *a = list_item(p, i).value;
-    *b = i + 1 < p->n_list && end <= rank + 1 ? list_item(p, i + 1).value : *a;
+        end += weighted_item(p, ++i).weight;
+    *a = weighted_item(p, i).value;
+    *b = i + 1 < p->n_list && end <= rank + 1 ? weighted_item(p, i + 1).value : *a;
 }
 
 /* As NumPy does it, so that both round equally. n: the number of elements. */
@@ -427,7 +428,7 @@ static zarr_status finish_spread(struct results *r, struct zr_summary_job *j,
         p->edges = r->edges;
         ZR_TRY(make_bins(p, err));
         for (size_t i = 0; i < p->n_list; i++)
-            count_bins(p, list_item(p, i).value, list_item(p, i).weight);
+            count_bins(p, weighted_item(p, i).value, weighted_item(p, i).weight);
     }
     if (p->bins)
         memcpy(r->bins, p->bins, (size_t)p->n_bins * sizeof *r->bins);
