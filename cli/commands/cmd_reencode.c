@@ -260,6 +260,9 @@ static int run(struct cli *cli)
     if (!rc && cli_flag(cli, "skip-damaged") && cli_missing_is_error(cli))
         rc = cli_error(cli, CLI_USAGE, NULL,
                        "--skip-damaged and --missing-chunks=error exclude each other");
+    if (!rc && (rounding || range) && !cli_text(cli, "dtype"))
+        rc =
+            cli_error(cli, CLI_USAGE, NULL, "--rounding and --out-of-range need --dtype");
     if (!rc)
         rc = cli_node_open(cli, cli->args[0], CLI_OPEN_REGION | CLI_OPEN_CROP, &r.src);
     if (!rc)

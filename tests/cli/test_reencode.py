@@ -568,6 +568,7 @@ def test_dtype_errors_name_the_place_in_the_source(zarrc, tmp_path, rng):
     words = ["reencode", "--chunks=10,10", "--dtype=uint8", source, target]
     assert "/: element [123, 250]: 300.25 is" in zarrc(*words, code=2).err
     assert "other options" in zarrc(*words, "--resume", "--out-of-range=clamp", code=5).err
+    assert "need --dtype" in zarrc("reencode", tmp_path / "a.zarr", tmp_path / "e.zarr", "--rounding=exact", code=2).err
     values[123, 250] = 99
     zarr.open_array(tmp_path / "a.zarr")[...] = values
     zarrc(*words, "--resume", "--verify")
