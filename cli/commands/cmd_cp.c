@@ -120,7 +120,7 @@ static int tell_copy_failure(struct cli *cli, zarr_status st, const zarr_error *
                          still_has_node(src)
                              ? "The same command with --skip-equal --force copies what "
                                "differs."
-                             : "SOURCE has no node any more. Compare what it still has "
+                             : "SOURCE has no node. Compare what it still has "
                                "with DESTINATION before you delete either.",
                          "cannot %s %s to %s: %s", verb, src->shown, dst->shown,
                          err->message);
@@ -520,8 +520,8 @@ static bool is_unlisted(const struct cli_node *node)
     return unlisted;
 }
 
-/* A move that was killed after its last step has no source any more, or an empty folder,
- * and consolidated metadata may not list the destination. */
+/* A move that was killed after its last step has no source, or an empty folder there, and
+ * consolidated metadata may not list the destination. */
 static int complete(struct copying *c)
 {
     struct cli *cli = c->cli;

@@ -492,7 +492,7 @@ static void repair_all(struct repair *r, const struct cli_faults *faults)
         else if (r->metadata && is_broken(st, &err))
             restore(r, f->path, st == ZARR_ERR_NOT_FOUND);
     }
-    /* Else it would lose the nodes that could not be restored. A later round may do it.
+    /* Otherwise nodes that could not be restored would be lost. A later round may do it.
      */
     for (size_t i = 0; i < faults->n && !r->blocks && !r->n_restored; i++)
         if (faults->items[i].what != ZARR_FINDING_CHUNK &&

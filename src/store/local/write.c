@@ -2,8 +2,8 @@
  * store/local/write.c - PUT, COPY and ERASE of the local store. A value is always
  * written under another name and renamed over the key. So every reader finds the old or
  * the new one, at any time and after any kill. An empty folder in the place of a value is
- * removed. With ZARR_LOCKS_OS the other name is
- * the lock file (local/lock.c), with ZARR_LOCKS_NONE a temporary name.
+ * removed. With ZARR_LOCKS_OS the other name is the lock file (local/lock.c), with
+ * ZARR_LOCKS_NONE a temporary name.
  *
  * Durability:
  * none: the kernel writes when it likes.
