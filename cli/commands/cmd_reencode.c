@@ -16,7 +16,7 @@ static const struct cli_option options[] = {
     {"dtype", 't', 0, "TYPE", NULL,
      "data type of the new array: integers and floats are converted, with the fill value "
      "and CF attributes such as valid_range"},
-    {"rounding", 0, 0, "WORD", /* in the order of ZARR_CAST_* */
+    {"rounding", 0, 0, "WORD",
      "exact|nearest-even|towards-zero|towards-positive|towards-negative|nearest-away",
      "with --dtype: how to round; exact: a number that would change is an error "
      "(default: exact)"},
@@ -202,11 +202,26 @@ static int report_failure(const struct reencode *r, zarr_status st, const zarr_e
 
 /* ---- the work ---- */
 
+/* 0: the default of the library. Elements before their conversion need memory, too. */
+static uint64_t buffer_bytes(const struct reencode *r)
+{
+    const char *name = cli_text(r->cli, "dtype");
+    const zarr_dtype *type = NULL;
+    uint64_t from, to;
+
+    if (!name || zarr_dtype_find(&type, r->cli->ctx, name, NULL) != ZARR_OK)
+        return r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
+    from = zarr_dtype_item_bytes(zarr_array_dtype(r->src.array));
+    to = zarr_dtype_item_bytes(type);
+    return cli_buffer_bytes(r->cli) / (from + to) * to;
+}
+
 static int reencode(struct reencode *r)
 {
     const double began = cli_seconds();
     zarr_reencode_options o = ZARR_REENCODE_OPTIONS_INIT;
     const char *format = cli_text(r->cli, "zarr-format");
+    char *text = NULL;
     zarr_error err = {0};
     zarr_status st;
     int rc = CLI_OK;
@@ -227,14 +242,18 @@ static int reencode(struct reencode *r)
     o.make = cli_reencode_make;
     o.progress = on_progress;
     o.warn = on_warning;
-    o.select = r->regions ? cli_reencode_select : NULL;
-    o.cast = r->rules;
-    o.make_user = o.progress_user = o.warn_user = o.select_user = r;
-    o.buffer_bytes = r->cli->memory_bytes ? cli_buffer_bytes(r->cli) : 0;
+    o.make_user = o.progress_user = o.warn_user = o.read_user = r;
+    o.buffer_bytes = buffer_bytes(r);
+    if (r->regions) {
+        text = cli_reencode_text(r);
+        o.read = cli_reencode_read;
+        o.read_text = text;
+    }
     o.cancel = cli_cancel;
     r->dst.began = cli_copy_may_begin(r->cli, &r->dst, cli_flag(r->cli, "resume"));
     st = zarr_node_reencode(r->src.store, r->src.path, r->dst.store, r->dst.path,
                             &r->result, &o, &err);
+    free(text);
     if (r->phase)
         cli_progress_end(&r->progress, st == ZARR_OK);
     if (st)
@@ -248,13 +267,12 @@ static int reencode(struct reencode *r)
 
 static int run(struct cli *cli)
 {
-    const uint32_t rounding = cli_choice(cli, "rounding");
-    const uint32_t range = cli_choice(cli, "out-of-range");
+    const char *rounding = cli_text(cli, "rounding");
+    const char *range = cli_text(cli, "out-of-range");
     struct reencode r = {.cli = cli,
                          .result = ZARR_REENCODE_RESULT_INIT,
-                         .rules = (rounding ? rounding - 1 : ZARR_CAST_EXACT) +
-                                  (range ? range - 1 : 0) * ZARR_CAST_CLAMP};
-    uint64_t n_lost = 0;
+                         .rounding = rounding ? rounding : "exact",
+                         .out_of_range = range ? range : "error"};
     int rc = cli_check_resume(cli);
 
     if (!rc && cli_flag(cli, "skip-damaged") && cli_missing_is_error(cli))
@@ -274,7 +292,8 @@ static int run(struct cli *cli)
     if (!rc)
         rc = check_group_options(&r);
     if (!rc && cli_flag(cli, "skip-damaged"))
-        rc = cli_salvage_node(cli, &r.src, &n_lost);
+        rc = r.src.region ? cli_salvage_open(cli, &r.src)
+                          : cli_salvage_node(cli, &r.src, &r.n_lost);
     if (!rc)
         rc = cli_reencode_regions(&r);
     if (!rc)
@@ -284,7 +303,7 @@ static int run(struct cli *cli)
     cli_reencode_free(&r);
     cli_node_close(&r.src);
     cli_node_close(&r.dst);
-    return rc ? rc : n_lost ? CLI_LOST : CLI_OK;
+    return rc ? rc : r.n_lost ? CLI_LOST : CLI_OK;
 }
 
 const struct cli_command cli_cmd_reencode = {
@@ -313,16 +332,21 @@ const struct cli_command cli_cmd_reencode = {
         "lat@35:70 by value, as zarrc-cat(1) describes. An index keeps the dimension, "
         "with length 1. Other arrays are copied whole.\n\n"
         "--dtype converts by the rules of the codec cast_value. An error names the "
-        "array, the place in SOURCE and the value. NaN has no place in integers.\n\n"
+        "array, the place in it or in its REGION, and the value. NaN has no place in "
+        "integers.\n\n"
         "DESTINATION becomes a node at the end, when every chunk is written. Until then "
         "it has chunks and an object .zarrc-job. After an interrupt, a crash or kill -9, "
         "the same command with --resume continues: it does not write complete chunks "
         "again, and the result has the same bytes as without the interruption. After a "
         "power failure add --verify.\n\n"
-        "--skip-damaged first verifies SOURCE. Chunks that cannot be decoded are left "
-        "out: they are missing in DESTINATION, so that their elements have the fill "
-        "value, and --missing-chunks=error finds them. Each is one line on stderr, and "
-        "the exit code is 8. Arrays whose metadata is damaged stay errors; "
+        "--skip-damaged first verifies SOURCE; with a REGION, it only looks at what it "
+        "reads. Chunks that cannot be decoded are left out: they are missing in "
+        "DESTINATION, so that their elements have the fill value, and "
+        "--missing-chunks=error finds them. Each is one line on stderr, and the exit "
+        "code "
+        "is 8. After --resume with a REGION, the losses that the interrupted command "
+        "told "
+        "are not told again. Arrays whose metadata is damaged stay errors; "
         "zarrc-verify(1) repairs them.",
     .json =
         "source, destination: locations. state: new, resumed, or complete (it already "

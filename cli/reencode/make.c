@@ -1,7 +1,6 @@
 /*
- * reencode/make.c - finds the region of each array that is re-encoded, and creates the
- * metadata of the new array: that of the source, changed by the options of the command
- * line.
+ * reencode/make.c - creates the metadata of a new array: that of the source, changed by
+ * the options of the command line.
  */
 #include "cf/cf.h"
 #include "reencode/reencode.h"
@@ -9,95 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- regions ---- */
-
-/* Takes the items whose dimensions the array has, and marks them in `used`. */
-static int find_region(struct reencode *r, const char *path, bool *used)
-{
-    const zarr_array_open_options opts = {.struct_size = sizeof opts,
-                                          .cancel = cli_cancel};
-    struct reencode_region *region = &r->regions[r->n_regions++];
-    char *shown = cli_shown_below(&r->src, path);
-    zarr_array *array = NULL;
-    zarr_error err = {0};
-    zarr_status st;
-    int rc;
-
-    region->path = cli_path_join(r->src.path, path);
-    st = zarr_array_open(&array, r->src.store, region->path, &opts, &err);
-    region->text = cli_strdup(r->src.region);
-    rc = st ? cli_fail(r->cli, st, &err, "cannot open array %s", shown)
-            : cf_region_resolve(r->cli, r->src.store, array, shown, &region->text, used);
-    zarr_array_free(array);
-    free(shown);
-    return rc;
-}
-
-static int check_used(struct reencode *r, const bool *used)
-{
-    size_t bytes;
-
-    for (const char *at = r->src.region; *at; at += bytes + (at[bytes] == ',')) {
-        bytes = cf_item_bytes(at);
-        if (!*used++)
-            return cli_error(
-                r->cli, CLI_USAGE,
-                "Items are NAME=INDICES or NAME@VALUES. zarrc info shows the "
-                "names of dimensions.",
-                "region of the group %s: no array has the dimension of \"%.*s\"",
-                r->src.shown, (int)bytes, at);
-    }
-    return CLI_OK;
-}
-
-int cli_reencode_regions(struct reencode *r)
-{
-    struct cli_tree tree = {0};
-    bool *used;
-    int rc = CLI_OK;
-
-    if (!r->src.region)
-        return CLI_OK;
-    if (r->src.kind == ZARR_NODE_GROUP)
-        rc = cli_tree_list(r->cli, &r->src, &tree);
-    r->regions = cli_alloc((tree.n_items + 1) * sizeof *r->regions);
-    used = cli_alloc(strlen(r->src.region) + 1);
-    memset(used, 0, strlen(r->src.region) + 1);
-    if (r->src.kind == ZARR_NODE_ARRAY)
-        r->regions[r->n_regions++] =
-            (struct reencode_region){cli_strdup(r->src.path), cli_strdup(r->src.region)};
-    for (size_t i = 0; i < tree.n_items && !rc; i++)
-        if (tree.items[i].kind == ZARR_NODE_ARRAY)
-            rc = find_region(r, tree.items[i].path, used);
-    if (!rc && r->src.kind == ZARR_NODE_GROUP)
-        rc = check_used(r, used);
-    free(used);
-    cli_tree_free(&tree);
-    return rc;
-}
-
-void cli_reencode_free(struct reencode *r)
-{
-    for (size_t i = 0; i < r->n_regions; i++) {
-        free(r->regions[i].path);
-        free(r->regions[i].text);
-    }
-    free(r->regions);
-}
-
-/* The calls come in the order of the regions, over and over. */
-const char *cli_reencode_select(void *user, const zarr_array *source)
-{
-    struct reencode *r = user;
-
-    for (size_t i = 0; i < r->n_regions; i++, r->next++) {
-        r->next %= r->n_regions;
-        if (strcmp(r->regions[r->next].path, zarr_array_path(source)) == 0)
-            return r->regions[r->next].text;
-    }
-    return NULL;
-}
 
 /* ---- another data type ---- */
 
@@ -169,26 +79,27 @@ static int cast_metadata(struct reencode *r, const zarr_array *source,
                          zarr_array_spec *spec, char **fill)
 {
     const zarr_dtype *from = zarr_array_dtype(source), *to = NULL;
-    const void *element = zarr_array_fill_value(source);
-    unsigned char value[16];
+    const void *element = spec->fill_value ? NULL : zarr_array_fill_value(source);
+    unsigned char zero[16] = {0}, value[16];
     zarr_error err = {0};
-    uint64_t n = 0;
+    uint64_t n = 1;
     zarr_status st = zarr_dtype_find(&to, r->cli->ctx, spec->data_type, &err);
+    const struct reencode_types types = {from, to};
     int rc = CLI_OK;
 
+    if (!st && !(cf_is_number(from) && cf_is_number(to)))
+        return cli_error(r->cli, CLI_UNSUPPORTED,
+                         "Only integers and floats are converted.", "%s cannot become %s",
+                         cli_type_name(from), cli_type_name(to));
     if (!st)
-        st = zarr_dtype_cast(from, to, r->rules, NULL, NULL, &n, &err);
+        st = cli_reencode_convert(r, &types, zero, &n, value, &err);
     if (st)
         return cli_fail(r->cli, st, &err, "cannot convert %s", r->src.shown);
-    n = element && !spec->fill_value;
-    if (n)
-        st = zarr_dtype_cast(from, to, r->rules, element, value, &n, &err);
-    if (st)
-        return cli_tell_failure(
-            r->cli,
-            &(struct cli_failure){st, &err, NULL, "--fill gives another fill value."},
-            "cannot convert the fill value of %s", r->src.shown);
-    if (n)
+    if (element && cli_reencode_convert(r, &types, element, &n, value, &err))
+        return cli_error(r->cli, CLI_USAGE, "--fill gives another fill value.",
+                         "the fill value of %s has no value in %s", r->src.shown,
+                         cli_type_name(to));
+    if (element)
         *fill = cli_fill_text(to, value, &err);
     if (!spec->fill_value)
         spec->fill_value = *fill ? *fill : "null";
@@ -237,9 +148,10 @@ static int read_options(struct reencode *r, struct cli_spec *spec)
     return rc;
 }
 
-static int make_array(struct reencode *r, zarr_array *source, const uint64_t *shape,
-                      zarr_store *target, const char *path)
+static int make_array(struct reencode *r, zarr_array *source, zarr_store *target,
+                      const char *path)
 {
+    const struct reencode_region *region = cli_reencode_region(r, source);
     struct cli_spec spec = {.spec = {.struct_size = sizeof spec.spec}};
     char *fill = NULL;
     zarr_array *made = NULL;
@@ -251,7 +163,8 @@ static int make_array(struct reencode *r, zarr_array *source, const uint64_t *sh
     rc = read_options(r, &spec);
     spec.spec.flags |= ZARR_SPEC_KEEP_FILL; /* the library keeps the missing value */
     spec.spec.data_type = cli_text(r->cli, "dtype");
-    spec.spec.shape = shape;
+    if (region && region->selection)
+        spec.spec.shape = zarr_selection_shape(region->selection);
     if (!rc && spec.spec.data_type)
         rc = cast_metadata(r, source, &spec.spec, &fill);
     if (!rc)
@@ -264,12 +177,12 @@ static int make_array(struct reencode *r, zarr_array *source, const uint64_t *sh
     return rc;
 }
 
-zarr_status cli_reencode_make(void *user, zarr_array *source, const uint64_t *shape,
-                              zarr_store *target, const char *path, zarr_error *err)
+zarr_status cli_reencode_make(void *user, zarr_array *source, zarr_store *target,
+                              const char *path, zarr_error *err)
 {
     struct reencode *r = user;
 
     (void)err;
-    r->rc = make_array(r, source, shape, target, path);
+    r->rc = make_array(r, source, target, path);
     return r->rc ? ZARR_ERR_INVALID : ZARR_OK;
 }

@@ -349,25 +349,6 @@ ZARR_API void zarr_dtype_release(const zarr_dtype *dtype, void *element);
  */
 ZARR_API int zarr_dtype_compare(const zarr_dtype *dtype, const void *a, const void *b);
 
-/** Rules of zarr_dtype_cast(), as in the codec `cast_value`: one rounding, and one of
- * ZARR_CAST_CLAMP and ZARR_CAST_WRAP or neither. Without these, a number out of the range
- * is an error. */
-enum {
-    ZARR_CAST_EXACT = 0,            /**< a number that the other type lacks is an error */
-    ZARR_CAST_NEAREST_EVEN = 1,     /**< to the nearest number; a tie goes to even */
-    ZARR_CAST_TOWARDS_ZERO = 2,     /**< to the next number towards zero */
-    ZARR_CAST_TOWARDS_POSITIVE = 3, /**< up */
-    ZARR_CAST_TOWARDS_NEGATIVE = 4, /**< down */
-    ZARR_CAST_NEAREST_AWAY = 5,     /**< to the nearest; a tie goes away from zero */
-    ZARR_CAST_CLAMP = 16, /**< out of range: the nearest number of the range, or infinity
-                               if the type has it */
-    ZARR_CAST_WRAP = 32   /**< out of range: modulo the range; for integers only */
-};
-
-/**
- * @name Elements as numbers
- * @{
- */
 /**
  * Converts one element to doubles, one for each number in it. The conversion is exact,
  * except that 64-bit integers beyond 2^53 are rounded to the nearest double. A time
@@ -382,27 +363,6 @@ enum {
  */
 ZARR_API uint32_t zarr_dtype_number(const zarr_dtype *dtype, const void *element,
                                     double *out, uint32_t cap);
-
-/**
- * Converts numbers by value, by the rules of the codec `cast_value`. NaN and infinity
- * stay what they are; a type without them is an error. Any thread may call it.
- *
- * Spec: zarr-extensions, "cast_value".
- *
- * @param from,to data types of `src` and `dst`: integers or floats
- * @param rules ZARR_CAST_*
- * @param src,dst elements in the machine's byte order. They may overlap if no element of
- * `dst` ends behind the one that it is made from
- * @param n how many elements; if one has no number in `to`, becomes its index
- * @retval ZARR_ERR_INVALID an element has no number in `to`, and the message names it; or
- * the rules are wrong
- * @retval ZARR_ERR_UNSUPPORTED a type is neither an integer nor a float
- */
-ZARR_API ZARR_MUST_CHECK zarr_status zarr_dtype_cast(const zarr_dtype *from,
-                                                     const zarr_dtype *to, uint32_t rules,
-                                                     const void *src, void *dst,
-                                                     uint64_t *n, zarr_error *err);
-/** @} */
 
 ZARR_END_DECLS
 

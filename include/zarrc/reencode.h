@@ -10,6 +10,8 @@
 #include <zarrc/base.h>
 #include <zarrc/create.h>
 #include <zarrc/error.h>
+#include <zarrc/io.h>
+#include <zarrc/memory.h>
 #include <zarrc/progress.h>
 #include <zarrc/types.h>
 
@@ -59,19 +61,16 @@ typedef struct zarr_reencode_options {
     uint32_t struct_size, flags; /**< `flags`: ZARR_REENCODE_* */
     int32_t zarr_format;         /**< format of new groups and arrays: 2 or 3; 0: the
                                     source's. With `make`: of groups */
-    uint32_t cast; /**< rules of zarr_dtype_cast(), if `make` gives a new array another
-                      data type */
+    uint32_t reserved;
     /**
      * creates the metadata of one new array: calls zarr_array_create() with `path` and
-     * the store `target`, which gets only metadata. The new array must
-     * have the shape `shape`, that of `source` or of what `select` selects of it; its
-     * spec may be `like` `source`. If it has another data type, elements are converted as
-     * `cast` says; the fill value and attributes are as given. If the function fails, the
-     * call returns its status before anything is written. NULL: new arrays are as
-     * `changes` says
+     * the store `target`, which gets only metadata. The new array must have the shape and
+     * the data type of `source`; with `read`, only as many dimensions. Its spec may be
+     * `like` `source`. If the function fails, the call returns its status before anything
+     * is written. NULL: new arrays are as `changes` says
      */
-    zarr_status (*make)(void *user, zarr_array *source, const uint64_t *shape,
-                        zarr_store *target, const char *path, zarr_error *err);
+    zarr_status (*make)(void *user, zarr_array *source, zarr_store *target,
+                        const char *path, zarr_error *err);
     void *make_user; /**< passed to `make` */
     /** bytes for buffers, not counted in the context's budget. A larger shard of the
      * destination is written in parts (zarr_shard_writer_open()). If a chunk is larger,
@@ -96,11 +95,20 @@ typedef struct zarr_reencode_options {
      * one line what is lost. May be NULL */
     void (*warn)(void *user, const char *path, const char *text);
     void *warn_user; /**< passed to `warn` */
-    /** returns which elements of an array the new one gets, in the syntax of
-     * zarr_selection_parse(); NULL: all. A dimension with an index stays, with length 1.
-     * The text is borrowed until the next call. May be NULL */
-    const char *(*select)(void *user, const zarr_array *source);
-    void *select_user; /**< passed to `select` */
+    /**
+     * gets the elements of a new array from `source`, for a crop or another data type.
+     * They are those of the box that begins at `start` in the new array and has the shape
+     * of `dst`. `dst` is host memory in C order, without gaps, of the new array's data
+     * type. A read that the function makes needs the options `io`. NULL: elements keep
+     * their places and their data type
+     */
+    zarr_status (*read)(void *user, zarr_array *source, const uint64_t *start,
+                        const zarr_tensor *dst, const zarr_io_options *io,
+                        zarr_error *err);
+    void *read_user; /**< passed to `read` */
+    /** says in any words what `read` does. ZARR_REENCODE_RESUME only continues a call
+     * with the same text. Borrowed for the call; NULL: "" */
+    const char *read_text;
 } zarr_reencode_options;
 
 /** Initial value of a zarr_reencode_options. */
@@ -145,8 +153,7 @@ typedef struct zarr_reencode_result {
  * @retval ZARR_ERR_EXISTS the destination is not empty; `result->found` tells what it
  * holds
  * @retval ZARR_ERR_INVALID source and destination are one place, or one is inside the
- * other; or `make` created an array of another shape, or of a data type that no number
- * can be converted to; or an element has no number in it; or a selection or a member of
+ * other; or `make` created an array of another shape or data type; or a member of
  * `changes` is wrong
  * @retval ZARR_ERR_LIMIT buffers are too small, or a grid has more than 2^64 chunks
  * @retval ZARR_ERR_CORRUPT a node or chunk of the source cannot be read, or

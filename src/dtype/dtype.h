@@ -220,8 +220,7 @@ enum { /* in the order of cast_value's names */
     ZR_ROUND_ZERO,
     ZR_ROUND_POSITIVE,
     ZR_ROUND_NEGATIVE,
-    ZR_ROUND_AWAY,
-    ZR_ROUND_EXACT /* not of cast_value: a number that would change is an error */
+    ZR_ROUND_AWAY
 };
 enum {
     ZR_RANGE_ERROR,
@@ -243,8 +242,7 @@ enum zr_cast_result {
     ZR_CAST_OK,
     ZR_CAST_NAN,
     ZR_CAST_INFINITY,
-    ZR_CAST_RANGE,
-    ZR_CAST_INEXACT /* these tell why there is no value */
+    ZR_CAST_RANGE /* this and the two above tell why there is no value */
 };
 struct zr_scalar zr_scalar_from_bits(const struct zr_number *n, uint64_t bits);
 /* Rounds first, to the target's digits with any exponent, then checks the range. */

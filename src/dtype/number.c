@@ -346,15 +346,6 @@ enum zr_cast_result zr_scalar_cast(const struct zr_scalar *v, const struct zr_nu
                                    uint32_t rounding, uint32_t out_of_range,
                                    uint64_t *bits)
 {
-    enum zr_cast_result result;
-    uint64_t below = 0;
-
-    if (rounding == ZR_ROUND_EXACT) {
-        result = zr_scalar_cast(v, to, ZR_ROUND_NEGATIVE, out_of_range, &below);
-        if (result == ZR_CAST_OK)
-            result = zr_scalar_cast(v, to, ZR_ROUND_POSITIVE, out_of_range, bits);
-        return result == ZR_CAST_OK && below != *bits ? ZR_CAST_INEXACT : result;
-    }
     return to->real ? cast_to_float(v, to->real, rounding, out_of_range, bits)
                     : cast_to_integer(v, to, rounding, out_of_range, bits);
 }

@@ -27,11 +27,6 @@ bool zr_selection_is_within(const zarr_selection *s, const uint64_t *shape);
  * qualify. */
 bool zr_selection_is_box(const zarr_selection *s, uint64_t *start, uint64_t *count);
 
-/* For selections along each dimension. Keeps those with an index, with length 1. Then
- * zr_selection_locate() turns coordinates of the result into those of the array. */
-void zr_selection_keep_dims(zarr_selection *s);
-void zr_selection_locate(const zarr_selection *s, uint64_t *at);
-
 /* ---- projections ---------------------------------------------------------- */
 
 /*

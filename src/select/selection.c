@@ -59,19 +59,6 @@ void zr_selection_finish(zarr_selection *s)
         s->n_items = UINT64_MAX;
 }
 
-void zr_selection_keep_dims(zarr_selection *s)
-{
-    for (int32_t d = 0; d < s->ndim; d++)
-        s->dim[d].result_dim = d;
-    zr_selection_finish(s);
-}
-
-void zr_selection_locate(const zarr_selection *s, uint64_t *at)
-{
-    for (int32_t d = 0; d < s->ndim; d++)
-        at[d] = zr_dim_sel_at(&s->dim[d], at[d]);
-}
-
 /* ---- one dimension -------------------------------------------------------- */
 
 void zr_dim_sel_arith(struct zr_dim_sel *d, uint64_t n, uint64_t start, int64_t step)

@@ -39,9 +39,7 @@ void zr_reencode_progress(const struct zr_reencode *r, const char *path,
 static zarr_status reencode_same_shape(const struct zr_reencode_pair *pair,
                                        zarr_error *err)
 {
-    const uint64_t *src =
-        pair->part ? zarr_selection_shape(pair->part) : zarr_array_shape(pair->src);
-    const uint64_t *dst = zarr_array_shape(pair->dst);
+    const uint64_t *src = zarr_array_shape(pair->src), *dst = zarr_array_shape(pair->dst);
 
     if (memcmp(src, dst, (size_t)zarr_array_ndim(pair->dst) * sizeof *src) == 0)
         return ZARR_OK;
@@ -73,12 +71,11 @@ static zarr_status each_pair(struct zr_reencode *r, const char *below, reencode_
         from.missing_chunks = ZARR_MISSING_ERROR;
     ZR_TRY(zarr_array_open(&pair.src, r->src, pair.path, &from, err));
     ZR_TRY(zarr_array_open(&pair.dst, r->target, zr_str_text(&dst), &opts, err));
-    ZR_TRY(zr_reencode_part(r, pair.src, &pair.part, err));
-    ZR_TRY(reencode_same_shape(&pair, err));
+    if (!r->opts.read)
+        ZR_TRY(reencode_same_shape(&pair, err));
     pair.grid = zr_array_grid(pair.dst);
     ZR_TRY(fn(r, &pair, err));
 out:
-    zarr_selection_free(pair.part);
     zarr_array_free(pair.src);
     zarr_array_free(pair.dst);
     zr_str_deinit(&src);
@@ -230,7 +227,6 @@ zarr_status zarr_node_reencode(zarr_store *src, const char *src_path, zarr_store
     zarr_status st = ZARR_OK;
 
     zr_str_init(&r.job, r.ctx->alloc);
-    zr_str_init(&r.selections, r.ctx->alloc);
     st = reencode_options(&r, opts, err);
     if (st == ZARR_OK)
         st = reencode_run(&r, src_path, dst_path, err);
@@ -238,7 +234,6 @@ zarr_status zarr_node_reencode(zarr_store *src, const char *src_path, zarr_store
         zr_struct_give(result, result->struct_size, &r.result, sizeof r.result);
     zr_claim_give(&r.claim);
     zr_str_deinit(&r.job);
-    zr_str_deinit(&r.selections);
     zarr_store_free(r.target);
     zr_nodes_free(&r.nodes);
     zr_free(r.ctx->alloc, r.src_path);

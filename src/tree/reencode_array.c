@@ -65,19 +65,16 @@ static void transfer_end(struct transfer *t)
     t->selection = NULL;
 }
 
-/* Prepares a transfer of one of the two arrays: the selection and the tensor of `box`,
- * which is inside the slot's box. slot->data has the elements of that. */
+/* Prepares a transfer: the selection and the tensor of `box`, which is inside the slot's
+ * box. slot->data has the elements of that. */
 static zarr_status transfer_begin(struct reencode_work *w, struct transfer *t,
-                                  const zarr_array *of, const struct reencode_box *box,
+                                  const struct reencode_box *box,
                                   const struct reencode_slot *slot, zarr_error *err)
 {
     const struct zr_box_walk *b = &w->s.boxes;
-    const bool reads = of == w->pair->src;
-    uint64_t stride = reads ? w->s.src_bytes : w->s.item_bytes;
-    uint64_t offset =
-        reads ? zr_reencode_offset(&w->s, slot->bytes / w->s.item_bytes) : 0;
+    uint64_t stride = w->s.item_bytes, offset = 0;
     zarr_status st =
-        zr_reencode_select(w->pair, of, box->start, box->count, &t->selection, err);
+        zarr_selection_box(&t->selection, b->ndim, b->shape, box->start, box->count, err);
 
     if (st != ZARR_OK)
         return st;
@@ -87,8 +84,7 @@ static zarr_status transfer_begin(struct reencode_work *w, struct transfer *t,
         offset += (box->start[d] - slot->box.start[d]) * stride;
         stride *= slot->box.count[d];
     }
-    zarr_tensor_host(&t->tensor, NULL, slot->data, reads ? offset + stride : slot->bytes,
-                     b->ndim, box->count);
+    zarr_tensor_host(&t->tensor, NULL, slot->data, slot->bytes, b->ndim, box->count);
     t->tensor.strides = t->strides;
     t->tensor.byte_offset = offset;
     t->stats = (zarr_stats){.struct_size = sizeof t->stats};
@@ -103,7 +99,7 @@ static zarr_status start_read(struct reencode_work *w, struct reencode_slot *slo
     struct transfer *t = &slot->read;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(transfer_begin(w, t, w->pair->src, &slot->box, slot, err));
+    ZR_TRY(transfer_begin(w, t, &slot->box, slot, err));
     t->bytes = 0;
     if (zarr_dtype_variable(zarr_array_dtype(w->pair->src))) {
         if (!slot->heap)
@@ -111,8 +107,15 @@ static zarr_status start_read(struct reencode_work *w, struct reencode_slot *slo
         zarr_heap_clear(slot->heap);
     }
     t->opts.heap = slot->heap;
-    ZR_TRY(zarr_array_read_submit(&t->request, w->pair->src, t->selection, &t->tensor,
-                                  &t->opts, err));
+    if (w->r->opts.read) {
+        transfer_end(t);
+        t->tensor.dtype = zarr_array_dtype(w->pair->dst);
+        st = w->r->opts.read(w->r->opts.read_user, w->pair->src, slot->box.start,
+                             &t->tensor, &t->opts, err);
+    } else {
+        st = zarr_array_read_submit(&t->request, w->pair->src, t->selection, &t->tensor,
+                                    &t->opts, err);
+    }
 out:
     return st;
 }
@@ -124,7 +127,7 @@ static zarr_status start_write(struct reencode_work *w, struct transfer *t,
     const struct zr_box_walk *b = &w->s.boxes;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(transfer_begin(w, t, w->pair->dst, box, slot, err));
+    ZR_TRY(transfer_begin(w, t, box, slot, err));
     t->bytes = zr_product_cap(box->count, (size_t)b->ndim) * w->s.item_bytes;
     ZR_TRY(zarr_array_write_submit(&t->request, w->pair->dst, t->selection, &t->tensor,
                                    &t->opts, err));
@@ -169,18 +172,6 @@ static zarr_status wait_for(struct reencode_work *w, struct transfer *t, zarr_er
         zr_reencode_progress(r, w->pair->path, 0);
     }
     return st;
-}
-
-/* Then the slot has elements of the destination. */
-static zarr_status end_read(struct reencode_work *w, struct reencode_slot *slot,
-                            zarr_error *err)
-{
-    const struct reencode_box *b = &slot->box;
-    const zarr_status st = wait_for(w, &slot->read, err);
-
-    return st == ZARR_OK ? zr_reencode_cast(w->r, w->pair, &w->s, b->start, b->count,
-                                            slot->data, err)
-                         : st;
 }
 
 /* ---- finished units ---------------------------------------------------- */
@@ -390,7 +381,6 @@ static zarr_status stream_unit(struct reencode_work *w, struct reencode_slot *sl
         .struct_size = sizeof io, .stats = &stats, .cancel = r->opts.cancel};
     uint64_t unit[ZARR_MAX_RANK];
     zarr_shard_writer *out = NULL;
-    zarr_tensor tensor;
     zarr_status st = ZARR_OK;
 
     first_unit(w, &slot->box, unit);
@@ -400,10 +390,8 @@ static zarr_status stream_unit(struct reencode_work *w, struct reencode_slot *sl
         slot->bytes =
             zr_product_cap(slot->box.count, (size_t)w->s.boxes.ndim) * w->s.item_bytes;
         ZR_TRY(start_read(w, slot, err));
-        ZR_TRY(end_read(w, slot, err));
-        zarr_tensor_host(&tensor, NULL, slot->data, slot->bytes, w->s.boxes.ndim,
-                         slot->box.count);
-        ZR_TRY(zarr_shard_writer_write(out, &tensor, err));
+        ZR_TRY(wait_for(w, &slot->read, err));
+        ZR_TRY(zarr_shard_writer_write(out, &slot->read.tensor, err));
         r->done_bytes = zr_add_cap(r->done_bytes, slot->bytes);
         r->result.objects_written += stats.store_puts;
         zr_reencode_progress(r, w->pair->path, 0);
@@ -434,7 +422,7 @@ static zarr_status copy_boxes(struct reencode_work *w, zarr_error *err)
     while (more) {
         struct reencode_slot *swap = now;
 
-        ZR_TRY(end_read(w, now, err));
+        ZR_TRY(wait_for(w, &now->read, err));
         ZR_TRY(wait_for(w, &other->write, err));
         ZR_TRY(write_box(w, now, err));
         if (now == other)

@@ -6,99 +6,12 @@
  * allows, it is widened to whole chunks of the source (the least common multiple, or the
  * next multiple of the unit), then to whole rows. If units differ in shape, the steps are
  * at least as long as the largest unit, and a box has as many units as fit into them.
- * Also the source's side of a box: which elements it has, and their conversion.
  * Thread class: plain functions.
  */
 #include "array/array.h"
-#include "select/select.h"
 #include "tree/reencode_int.h"
 
 #include <string.h>
-
-/* ---- of the source ---------------------------------------------------------------- */
-
-zarr_status zr_reencode_part(const struct zr_reencode *r, const zarr_array *source,
-                             zarr_selection **out, zarr_error *err)
-{
-    const char *text =
-        r->opts.select ? r->opts.select(r->opts.select_user, source) : NULL;
-    zarr_status st = ZARR_OK;
-
-    if (!text)
-        return ZARR_OK;
-    ZR_TRY(zarr_selection_parse(out, zarr_array_ndim(source), zarr_array_shape(source),
-                                text, err));
-    zr_selection_keep_dims(*out);
-out:
-    return st == ZARR_OK ? st : zr_path_prefix(err, st, zarr_array_path(source));
-}
-
-zarr_status zr_reencode_select(const struct zr_reencode_pair *pair, const zarr_array *of,
-                               const uint64_t *start, const uint64_t *count,
-                               zarr_selection **out, zarr_error *err)
-{
-    zarr_selection *box = NULL;
-    zarr_status st = zarr_selection_box(&box, zarr_array_ndim(pair->dst),
-                                        zarr_array_shape(pair->dst), start, count, err);
-
-    *out = box;
-    if (st != ZARR_OK || !pair->part || of == pair->dst)
-        return st;
-    st = zarr_selection_compose(out, pair->part, box, err);
-    zarr_selection_free(box);
-    return st;
-}
-
-zarr_status zr_reencode_buffer(const struct zr_reencode *r,
-                               const struct zr_reencode_shape *s, void **out,
-                               zarr_error *err)
-{
-    const uint64_t bytes =
-        zr_mul_cap(s->buffer_bytes / s->item_bytes, ZR_MAX(s->item_bytes, s->src_bytes));
-    size_t n = 0;
-
-    if (zr_fits(bytes, &n))
-        *out = zr_malloc(r->ctx->alloc, n);
-    return *out ? ZARR_OK : zr_fail_memory(err, bytes);
-}
-
-/* Behind the place of the new elements: none of them ends after its old one. */
-uint64_t zr_reencode_offset(const struct zr_reencode_shape *s, uint64_t n)
-{
-    return s->item_bytes > s->src_bytes ? n * (s->item_bytes - s->src_bytes) : 0;
-}
-
-zarr_status zr_reencode_cast(const struct zr_reencode *r,
-                             const struct zr_reencode_pair *pair,
-                             const struct zr_reencode_shape *s, const uint64_t *start,
-                             const uint64_t *count, void *data, zarr_error *err)
-{
-    const zarr_dtype *from = zarr_array_dtype(pair->src);
-    const zarr_dtype *to = zarr_array_dtype(pair->dst);
-    uint64_t at[ZARR_MAX_RANK], n = zr_product_cap(count, (size_t)s->boxes.ndim);
-    const uint8_t *src = (const uint8_t *)data + zr_reencode_offset(s, n);
-    struct zr_str place;
-    zarr_status st = ZARR_OK;
-
-    if (!zarr_dtype_equal(from, to))
-        st = zarr_dtype_cast(from, to, r->opts.cast, src, data, &n, err);
-    if (st == ZARR_OK)
-        return st;
-    for (int32_t d = s->boxes.ndim - 1; d >= 0; d--) {
-        at[d] = start[d] + n % count[d];
-        n /= count[d];
-    }
-    if (pair->part)
-        zr_selection_locate(pair->part, at);
-    zr_str_init(&place, r->ctx->alloc);
-    for (int32_t d = 0; d < s->boxes.ndim; d++)
-        zr_str_printf(&place, "%s%" PRIu64, d ? ", " : "", at[d]);
-    st = zr_prefix(err, st, "/%s: element [%s]", pair->path, zr_str_text(&place));
-    zr_str_deinit(&place);
-    return st;
-}
-
-/* ---- boxes ------------------------------------------------------------------------ */
 
 enum {
     PART_BUFFER = 64 << 20 /* larger ones gain nothing */
@@ -208,14 +121,11 @@ zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pa
     static const uint64_t enough = 64u << 20; /* boxes larger than this gain nothing */
     const bool alike = zarr_array_block_shape(pair->dst) != NULL;
     const uint64_t *chunk = zarr_array_chunk_shape(pair->src);
-    uint64_t limit =
+    const uint64_t limit =
         r->opts.buffer_bytes ? r->opts.buffer_bytes : r->ctx->budget.total / 2;
     const int32_t ndim = zarr_array_ndim(pair->dst);
 
     s->item_bytes = zarr_dtype_item_bytes(zarr_array_dtype(pair->dst));
-    s->src_bytes = zarr_dtype_item_bytes(zarr_array_dtype(pair->src));
-    if (s->src_bytes > s->item_bytes) /* a buffer has room for the source's elements */
-        limit = limit / s->src_bytes * s->item_bytes;
     s->n_buffers = 0;
     zr_box_walk_init(&s->boxes, ndim, zarr_array_shape(pair->dst), NULL, 1);
     if (s->boxes.done || s->item_bytes == 0) { /* no elements */
@@ -241,4 +151,15 @@ zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pa
     s->buffer_bytes =
         zr_mul_cap(zr_product_cap(s->boxes.step, (size_t)ndim), s->item_bytes);
     return ZARR_OK;
+}
+
+zarr_status zr_reencode_buffer(const struct zr_reencode *r,
+                               const struct zr_reencode_shape *s, void **out,
+                               zarr_error *err)
+{
+    size_t n = 0;
+
+    if (zr_fits(s->buffer_bytes, &n))
+        *out = zr_malloc(r->ctx->alloc, n);
+    return *out ? ZARR_OK : zr_fail_memory(err, s->buffer_bytes);
 }

@@ -33,16 +33,14 @@ static zarr_status reread_side(struct rereading *c, int side, zarr_error *err)
 {
     const struct zr_box_walk *b = &c->s.boxes;
     zarr_array *array = side ? c->pair->dst : c->pair->src;
-    const uint64_t offset = side ? 0 : zr_reencode_offset(&c->s, b->n_items);
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_selection *selection = NULL;
     zarr_tensor tensor;
     zarr_status st = ZARR_OK;
 
-    zarr_tensor_host(&tensor, NULL, (uint8_t *)c->data[side] + offset,
-                     b->n_items * (side ? c->s.item_bytes : c->s.src_bytes), b->ndim,
+    zarr_tensor_host(&tensor, NULL, c->data[side], b->n_items * c->s.item_bytes, b->ndim,
                      b->count);
-    ZR_TRY(zr_reencode_select(c->pair, array, b->start, b->count, &selection, err));
+    ZR_TRY(zarr_selection_box(&selection, b->ndim, b->shape, b->start, b->count, err));
     if (zarr_dtype_variable(zarr_array_dtype(array))) {
         if (!c->heap[side])
             ZR_TRY(zarr_heap_create(&c->heap[side], c->r->ctx, 0, err));
@@ -50,9 +48,12 @@ static zarr_status reread_side(struct rereading *c, int side, zarr_error *err)
     }
     io.heap = c->heap[side];
     io.cancel = c->r->opts.cancel;
-    ZR_TRY(zarr_array_read(array, selection, &tensor, &io, err));
-    if (!side)
-        st = zr_reencode_cast(c->r, c->pair, &c->s, b->start, b->count, c->data[0], err);
+    if (!side && c->r->opts.read) {
+        tensor.dtype = zarr_array_dtype(c->pair->dst);
+        st = c->r->opts.read(c->r->opts.read_user, array, b->start, &tensor, &io, err);
+    } else {
+        st = zarr_array_read(array, selection, &tensor, &io, err);
+    }
 out:
     zarr_selection_free(selection);
     return st;

@@ -23,10 +23,9 @@ struct zr_reencode {
     struct zr_nodes nodes; /* nodes of src */
     /* a store in memory with the documents planned for the destination */
     zarr_store *target;
-    struct zr_claim claim;    /* of the destination */
-    struct zr_str job;        /* text of the job object */
-    struct zr_str selections; /* what is selected, for the job object */
-    uint64_t done_bytes;      /* decoded bytes finished */
+    struct zr_claim claim; /* of the destination */
+    struct zr_str job;     /* text of the job object */
+    uint64_t done_bytes;   /* decoded bytes finished */
     bool comparing;
     bool ome_told; /* a group above has the warning about OME-Zarr */
 };
@@ -35,7 +34,6 @@ struct zr_reencode {
  * destination's store and its document in `target`. */
 struct zr_reencode_pair {
     zarr_array *src, *dst;
-    zarr_selection *part;       /* of src; NULL: all of it */
     const struct zr_grid *grid; /* of the blocks of dst */
     const char *path;           /* path of src */
 };
@@ -45,9 +43,8 @@ struct zr_reencode_shape {
     struct zr_box_walk boxes;
     /* shape of the largest unit, and number of units per dimension */
     uint64_t unit[ZARR_MAX_RANK], grid[ZARR_MAX_RANK];
-    uint64_t item_bytes, buffer_bytes, unit_bytes; /* of elements of dst */
-    uint64_t src_bytes;                            /* of one element of src */
-    int n_buffers;                                 /* 0: no elements */
+    uint64_t item_bytes, buffer_bytes, unit_bytes;
+    int n_buffers; /* 0: no elements */
     /* A unit exceeds the buffers: each box is one unit, which is a shard and is written
      * in parts. When results are compared, boxes are chunks of it instead. */
     bool in_parts;
@@ -85,24 +82,10 @@ zarr_status zr_reencode_ome(struct zr_reencode *r, const char *attributes,
 
 zarr_status zr_reencode_shape(struct zr_reencode *r, const struct zr_reencode_pair *pair,
                               struct zr_reencode_shape *s, zarr_error *err);
-/* What the caller selects of an array of the source; NULL: all of it. */
-zarr_status zr_reencode_part(const struct zr_reencode *r, const zarr_array *source,
-                             zarr_selection **out, zarr_error *err);
-/* A box of the destination as a selection of one of the two arrays. */
-zarr_status zr_reencode_select(const struct zr_reencode_pair *pair, const zarr_array *of,
-                               const uint64_t *start, const uint64_t *count,
-                               zarr_selection **out, zarr_error *err);
-/* Makes a buffer in which elements are converted in place. */
+/* Makes a buffer for a box. */
 zarr_status zr_reencode_buffer(const struct zr_reencode *r,
                                const struct zr_reencode_shape *s, void **out,
                                zarr_error *err);
-/* Where n elements are read to in such a buffer. */
-uint64_t zr_reencode_offset(const struct zr_reencode_shape *s, uint64_t n);
-/* Converts the elements of a box that were read there. */
-zarr_status zr_reencode_cast(const struct zr_reencode *r,
-                             const struct zr_reencode_pair *pair,
-                             const struct zr_reencode_shape *s, const uint64_t *start,
-                             const uint64_t *count, void *data, zarr_error *err);
 
 /* ---- reencode_sparse.c ---- */
 

@@ -71,7 +71,7 @@ static void spec_apply_changes(const struct zr_reencode *r, zarr_array *array,
 }
 
 static zarr_status plan_like(struct zr_reencode *r, zarr_array *array,
-                             const uint64_t *shape, const char *dst_path, zarr_error *err)
+                             const char *dst_path, zarr_error *err)
 {
     const bool other =
         r->opts.zarr_format && r->opts.zarr_format != zarr_array_zarr_format(array);
@@ -79,43 +79,23 @@ static zarr_status plan_like(struct zr_reencode *r, zarr_array *array,
     zarr_array *made = NULL;
     zarr_status st = ZARR_OK;
 
-    if (r->opts.changes || other || r->opts.select)
+    if (r->opts.changes || other)
         spec_apply_changes(r, array, &spec);
     else
         ZR_TRY(spec_same(array, &spec, err));
-    if (!spec.document) {
-        spec.ndim = zarr_array_ndim(array);
-        spec.shape = shape;
-    }
     st = zarr_array_create(&made, r->target, dst_path, &spec, NULL, err);
 out:
     zarr_array_free(made);
     return st;
 }
 
-/* Whether the new array can get the elements of the other one. */
-static zarr_status check_planned(const struct zr_reencode *r, const zarr_array *source,
-                                 const uint64_t *shape, const zarr_array *made,
-                                 zarr_error *err)
+static bool same_elements_as(const zarr_array *a, const zarr_array *b)
 {
-    const int32_t ndim = zarr_array_ndim(source);
-    const zarr_dtype *from = zarr_array_dtype(source), *to = zarr_array_dtype(made);
-    uint64_t n = 0;
-    zarr_status st = ZARR_OK;
+    const int32_t ndim = zarr_array_ndim(a);
 
-    if (ndim != zarr_array_ndim(made) ||
-        (ndim > 0 &&
-         memcmp(shape, zarr_array_shape(made), (size_t)ndim * sizeof(uint64_t)) != 0))
-        st = zr_fail(err, ZARR_ERR_INVALID, "the new array has another shape");
-    else if (!zarr_dtype_equal(from, to))
-        st = zarr_dtype_cast(from, to, r->opts.cast, NULL, NULL, &n, err);
-    return st == ZARR_OK ? st : zr_path_prefix(err, st, zarr_array_path(source));
-}
-
-static void add_string(struct zr_str *out, const char *before, const char *text)
-{
-    zr_str_puts(out, before);
-    zr_json_write_string(out, text, strlen(text));
+    return (ndim == 0 || memcmp(zarr_array_shape(a), zarr_array_shape(b),
+                                (size_t)ndim * sizeof(uint64_t)) == 0) &&
+           zarr_dtype_equal(zarr_array_dtype(a), zarr_array_dtype(b));
 }
 
 static zarr_status plan_array(struct zr_reencode *r, const char *src_path,
@@ -124,27 +104,23 @@ static zarr_status plan_array(struct zr_reencode *r, const char *src_path,
     const zarr_array_open_options opts = {.struct_size = sizeof opts,
                                           .cancel = r->opts.cancel};
     zarr_array *array = NULL, *made = NULL;
-    zarr_selection *part = NULL;
-    const uint64_t *shape;
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zarr_array_open(&array, r->src, src_path, &opts, err));
-    ZR_TRY(zr_reencode_part(r, array, &part, err));
-    if (part) /* another selection is another call, although the documents may be equal */
-        add_string(&r->selections, ", ", r->opts.select(r->opts.select_user, array));
-    shape = part ? zarr_selection_shape(part) : zarr_array_shape(array);
     if (r->opts.make)
-        ZR_TRY(r->opts.make(r->opts.make_user, array, shape, r->target, dst_path, err));
+        ZR_TRY(r->opts.make(r->opts.make_user, array, r->target, dst_path, err));
     else
-        ZR_TRY(plan_like(r, array, shape, dst_path, err));
+        ZR_TRY(plan_like(r, array, dst_path, err));
     ZR_TRY(zarr_array_open(&made, r->target, dst_path, NULL, err));
-    ZR_TRY(check_planned(r, array, shape, made, err));
+    if (zarr_array_ndim(array) != zarr_array_ndim(made) ||
+        (!r->opts.read && !same_elements_as(array, made)))
+        ZR_FAIL(err, ZARR_ERR_INVALID,
+                "/%s: the new array has another shape or data type", src_path);
     if (zarr_dtype_equal(zarr_array_dtype(array), zarr_array_dtype(made)))
         ZR_TRY(zr_reencode_keep_missing(r, array, made, dst_path, err));
     r->result.bytes = zr_add_cap(r->result.bytes, zr_decoded_bytes(made));
     r->result.n_arrays++;
 out:
-    zarr_selection_free(part);
     zarr_array_free(made);
     zarr_array_free(array);
     return st;
@@ -232,6 +208,12 @@ static zarr_status planned_keys(const struct zr_reencode *r, struct zr_names *ke
     return zr_names_keys(keys, r->target, r->dst_path, err);
 }
 
+static void add_string(struct zr_str *out, const char *before, const char *text)
+{
+    zr_str_puts(out, before);
+    zr_json_write_string(out, text, strlen(text));
+}
+
 static void add_source(struct zr_reencode *r)
 {
     struct zr_str place;
@@ -239,12 +221,8 @@ static void add_source(struct zr_reencode *r)
     zr_str_init(&place, r->ctx->alloc);
     zr_store_place(&place, r->src, r->src_path);
     add_string(&r->job, "{\"zarrc_job\": 1, \"source\": ", zr_str_text(&place));
-    if (r->opts.cast)
-        zr_str_printf(&r->job, ", \"cast\": %" PRIu32, r->opts.cast);
-    if (r->selections.bytes)
-        zr_str_printf(&r->job, ", \"selections\": [%s]",
-                      zr_str_text(&r->selections) + strlen(", "));
-    r->job.failed = r->job.failed || r->selections.failed;
+    if (r->opts.read_text)
+        add_string(&r->job, ", \"read\": ", r->opts.read_text);
     r->job.failed = r->job.failed || place.failed;
     zr_str_deinit(&place);
 }

@@ -101,7 +101,7 @@ zarr_status zr_reencode_sparse(const struct zr_reencode *r,
 
     *few = false;
     zr_coord_set_init(out, b->ndim, r->ctx->alloc);
-    if (b->grid || pair->part || r->opts.flags & ZARR_REENCODE_MISSING_ERROR)
+    if (b->grid || r->opts.read || r->opts.flags & ZARR_REENCODE_MISSING_ERROR)
         return ZARR_OK;
     for (int32_t d = 0; d < b->ndim; d++)
         counts[d] = zr_ceil_div_u64(b->shape[d], b->step[d]);

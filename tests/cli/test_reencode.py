@@ -516,7 +516,7 @@ def test_dtype_rounds(zarrc, tmp_path, rng, how, zarr_format):
     values = np.concatenate([rng.uniform(-120, 120, 3000), np.arange(-60, 60) / 2]).astype("f4").reshape(40, 78)
     make(tmp_path / "a.zarr", values, chunks=(7, 20), zarr_format=zarr_format, fill_value=2.5)
     said = zarrc("reencode", "--dtype=int8", tmp_path / "a.zarr", tmp_path / "b.zarr", code=2).err
-    assert "2.5 is not exact" in said and not (tmp_path / "b.zarr").exists()
+    assert "the fill value of" in said and "has no value in int8" in said and not (tmp_path / "b.zarr").exists()
     zarrc("reencode", "--dtype=int8", f"--rounding={how}", "--verify", tmp_path / "a.zarr", tmp_path / "b.zarr")
     array = same(tmp_path / "b.zarr", round_values(values, how).astype("i1"))
     assert array.dtype == "i1" and array.fill_value == round_values(np.float32(2.5), how) and array.chunks == (7, 20)
@@ -537,7 +537,7 @@ def test_dtype_out_of_range(zarrc, tmp_path, rng, dtype, to):
     bad = next((i for i, v in enumerate(exact) if not target.min <= v <= target.max), None)
     done = zarrc("reencode", f"--dtype={to}", tmp_path / "a.zarr", tmp_path / "d.zarr", code=None)
     assert done.code == (0 if bad is None else 2)
-    assert bad is None or ("out of the other type's range" in done.err and "element [" in done.err)
+    assert bad is None or (f"element [{bad}]: " in done.err and "has no value in" in done.err)
 
 
 def test_dtype_of_floats(zarrc, tmp_path, rng):
@@ -546,27 +546,27 @@ def test_dtype_of_floats(zarrc, tmp_path, rng):
     zarrc("reencode", "--dtype=float32", "--verify", tmp_path / "a.zarr", tmp_path / "b.zarr")
     assert np.isnan(same(tmp_path / "b.zarr", values[:4].astype("f4")).fill_value)
     make(tmp_path / "c.zarr", values, chunks=(3,), fill_value=0)
-    assert "element [4]: 1e+300 is out of" in zarrc("reencode", "--dtype=float32", tmp_path / "c.zarr", tmp_path / "d.zarr", code=2).err
+    assert "element [4]: 1e+300 has no value in float32" in zarrc("reencode", "--dtype=float32", tmp_path / "c.zarr", tmp_path / "d.zarr", code=2).err
     zarrc("reencode", "--force", "--dtype=float32", "--out-of-range=clamp", tmp_path / "c.zarr", tmp_path / "d.zarr")
     same(tmp_path / "d.zarr", np.array([0.5, np.nan, -np.inf, 3, np.inf, -0.0], "f4"))
     many = rng.random(2000)
     make(tmp_path / "e.zarr", many, chunks=(700,))
-    assert "not exact" in zarrc("reencode", "--dtype=float32", tmp_path / "e.zarr", tmp_path / "f.zarr", code=2).err
+    assert "has no value in float32" in zarrc("reencode", "--dtype=float32", tmp_path / "e.zarr", tmp_path / "f.zarr", code=2).err
     zarrc("reencode", "--force", "--dtype=float32", "--rounding=nearest-even", tmp_path / "e.zarr", tmp_path / "f.zarr")
     same(tmp_path / "f.zarr", many.astype("f4"))
     big = np.array([2 ** 53 + 1], "i8")
     make(tmp_path / "g.zarr", big, chunks=(1,))
-    assert "9007199254740993 is not exact" in zarrc("reencode", "--dtype=float64", tmp_path / "g.zarr", tmp_path / "h.zarr", code=2).err
+    assert "9007199254740993 has no value in float64" in zarrc("reencode", "--dtype=float64", tmp_path / "g.zarr", tmp_path / "h.zarr", code=2).err
 
 
-def test_dtype_errors_name_the_place_in_the_source(zarrc, tmp_path, rng):
+def test_dtype_errors_name_the_place(zarrc, tmp_path, rng):
     """In shards that --mem makes it write in parts, too. The destination can be resumed by the same rules only."""
     values = rng.integers(0, 100, (200, 300)).astype("f8")
     values[123, 250] = 300.25
     make(tmp_path / "a.zarr", values, chunks=(50, 60))
     source, target = f"{tmp_path / 'a.zarr'}[20:190, ::-1]", tmp_path / "b.zarr"
     words = ["reencode", "--chunks=10,10", "--dtype=uint8", source, target]
-    assert "/: element [123, 250]: 300.25 is" in zarrc(*words, code=2).err
+    assert "a.zarr[20:190,::-1]: element [103, 49]: 300.25 has no value in uint8" in zarrc(*words, code=2).err
     assert "other options" in zarrc(*words, "--resume", "--out-of-range=clamp", code=5).err
     assert "need --dtype" in zarrc("reencode", tmp_path / "a.zarr", tmp_path / "e.zarr", "--rounding=exact", code=2).err
     values[123, 250] = 99

@@ -277,6 +277,27 @@ def test_reencode_and_export(zarrc, damage_case, tmp_path):
     assert json.loads((tmp_path / "a.json").read_text()) == zarrc("cat", "--json", new / "a").json["data"]
 
 
+def test_a_region_reads_only_itself(zarrc, tmp_path):
+    """Damage elsewhere is neither read nor told; the chunks of the region that are lost are missing."""
+    group = zarr.create_group(tmp_path / "g.zarr")
+    for name in "ab":
+        group.create_array(name, shape=(40, 6), chunks=(10, 6), dtype="i2", dimension_names=("y", "x"), fill_value=-1)[:] = \
+            np.arange(240).reshape(40, 6)
+    for key in ("a/c/0/0", "a/c/3/0", "b/c/1/0"):
+        path = tmp_path / "g.zarr" / key
+        path.write_bytes(garbage(path.read_bytes()))
+    zarrc("reencode", "--skip-damaged", f"{tmp_path / 'g.zarr/a'}[10:30]", tmp_path / "1.zarr")
+    assert (zarr.open_array(tmp_path / "1.zarr")[:] == np.arange(60, 180).reshape(20, 6)).all()
+    done = zarrc("reencode", "--skip-damaged", "--verify", f"{tmp_path / 'g.zarr'}[y=5:15]", tmp_path / "2.zarr", code=LOST)
+    assert re.findall(r"\S+\[\S+\] is lost", done.err) == [f"{tmp_path}/g.zarr:/a[0:10,0:6] is lost", f"{tmp_path}/g.zarr:/b[10:20,0:6] is lost"]
+    for name, lost in [("a", slice(0, 5)), ("b", slice(5, 10))]:
+        expected = np.arange(30, 90).reshape(10, 6)
+        expected[lost] = -1
+        assert (zarr.open_array(tmp_path / "2.zarr" / name)[:] == expected).all()
+    done = zarrc("reencode", "--skip-damaged", "--dtype=float64", tmp_path / "g.zarr/a", tmp_path / "3.zarr", code=LOST)
+    assert done.err.count("is lost") == 2 and (zarr.open_array(tmp_path / "3.zarr")[10:30] == np.arange(60, 180).reshape(20, 6)).all()
+
+
 # ---- metadata ----
 
 def rewrite(name, text):

@@ -215,8 +215,7 @@ static bool cast_to_floats(const struct zr_cast_loop *r, uint8_t *dst, const dou
         r->cast.to.bytes == 8 || (r->cast.to.bytes == 4 && r->cast.from.bits <= 32);
 
     if (!wider &&
-        (r->cast.to.bytes != 4 ||
-         (r->cast.rounding != ZR_ROUND_EVEN && r->cast.rounding != ZR_ROUND_EXACT) ||
+        (r->cast.to.bytes != 4 || r->cast.rounding != ZR_ROUND_EVEN ||
          !cast_reals_are_in(v, n, -(double)3.402823466e+38f, (double)3.402823466e+38f)))
         return false;
     zr_block_put_real(&r->cast.to, dst, v, n);
@@ -226,17 +225,11 @@ static bool cast_to_floats(const struct zr_cast_loop *r, uint8_t *dst, const dou
 static bool cast_floats(const struct zr_cast_loop *r, uint8_t *dst, const uint8_t *src,
                         size_t n)
 {
-    double v[ZR_BLOCK], exact[ZR_BLOCK];
+    double v[ZR_BLOCK];
 
     cast_reals(r, src, n, v);
-    memcpy(exact, v, n * sizeof *v);
-    if (!(r->cast.to.real ? cast_to_floats(r, dst, v, n)
-                          : cast_to_integers(r, dst, v, n)))
-        return false;
-    if (r->cast.rounding != ZR_ROUND_EXACT)
-        return true;
-    zr_block_real(&r->cast.to, dst, n, v);
-    return memcmp(exact, v, n * sizeof *v) == 0;
+    return r->cast.to.real ? cast_to_floats(r, dst, v, n)
+                           : cast_to_integers(r, dst, v, n);
 }
 
 enum zr_cast_result zr_cast_all(const struct zr_cast_loop *r, uint8_t *dst,
@@ -259,67 +252,28 @@ enum zr_cast_result zr_cast_all(const struct zr_cast_loop *r, uint8_t *dst,
     return result;
 }
 
-/* *n: the number of elements; of the one that has no value, its index. type: of src, for
- * the message; may be NULL. */
-static zarr_status cast_in_place(struct zr_cast_loop *r, const zarr_dtype *type,
-                                 uint8_t *dst, const uint8_t *src, uint64_t *n,
-                                 zarr_error *err)
-{
-    const size_t from = r->cast.from.bytes, to = r->cast.to.bytes;
-    enum zr_cast_result result = ZR_CAST_OK;
-    uint8_t block[8 * ZR_BLOCK];
-    char text[64] = "";
-    size_t bad = 0;
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(cast_prepare(r, err));
-    for (uint64_t at = 0; at < *n; at += ZR_BLOCK) {
-        const size_t m = (size_t)ZR_MIN(*n - at, (uint64_t)ZR_BLOCK);
-
-        memcpy(block, src + at * from, m * from);
-        result = zr_cast_all(r, dst + at * to, block, m, &bad);
-        if (result != ZR_CAST_OK) {
-            *n = at + bad;
-            ZR_FAIL(err, ZARR_ERR_INVALID, "%s is %s",
-                    zr_dtype_fill_text(type, block + bad * from, text, sizeof text),
-                    zr_cast_reason(result));
-        }
-    }
-out:
-    zr_cast_loop_close(r);
-    return st;
-}
-
 zarr_status zr_codecs_cast(uint8_t *dst, const struct zr_number *to, const uint8_t *src,
                            const struct zr_number *from, size_t n,
                            const zarr_allocator *alloc, zarr_error *err)
 {
     struct zr_cast_loop r = {.cast = {.from = *from, .to = *to, .alloc = alloc}};
-    uint64_t count = n;
+    enum zr_cast_result result = ZR_CAST_OK;
+    uint8_t block[8 * ZR_BLOCK];
+    size_t bad = 0;
+    zarr_status st = ZARR_OK;
 
-    return cast_in_place(&r, NULL, dst, src, &count, err);
-}
+    ZR_TRY(cast_prepare(&r, err));
+    for (size_t at = 0; at < n && result == ZR_CAST_OK; at += ZR_BLOCK) {
+        const size_t m = ZR_MIN(n - at, (size_t)ZR_BLOCK);
 
-zarr_status zarr_dtype_cast(const zarr_dtype *from, const zarr_dtype *to, uint32_t rules,
-                            const void *src, void *dst, uint64_t *n, zarr_error *err)
-{
-    ZR_NEED(from, err);
-    ZR_NEED(to, err);
-    ZR_NEED(n, err);
-    const uint32_t rounding = rules & 0xf, range = rules >> 4;
-    struct zr_cast_loop r = {
-        .cast = {.rounding = rounding ? rounding - 1 : ZR_ROUND_EXACT, .range = range}};
-    struct zr_cast *c = &r.cast;
-
-    if (!zr_number_from_dtype(from, &c->from) || !zr_number_from_dtype(to, &c->to) ||
-        c->from.parts != 1 || c->to.parts != 1)
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s cannot become %s: only integers and floats are converted",
-                       zr_dtype_label(from), zr_dtype_label(to));
-    if (rounding > ZARR_CAST_NEAREST_AWAY || range > ZR_RANGE_WRAP ||
-        (range == ZR_RANGE_WRAP && c->to.real))
-        return zr_fail(err, ZARR_ERR_INVALID,
-                       "%s permits no cast by the rules 0x%" PRIx32, zr_dtype_label(to),
-                       rules);
-    return cast_in_place(&r, from, dst, src, n, err);
+        memcpy(block, src + at * from->bytes, m * from->bytes);
+        result = zr_cast_all(&r, dst + at * to->bytes, block, m, &bad);
+        bad += at;
+    }
+    if (result != ZR_CAST_OK)
+        st = zr_fail(err, ZARR_ERR_INVALID, "element %zu is %s", bad,
+                     zr_cast_reason(result));
+out:
+    zr_cast_loop_close(&r);
+    return st;
 }

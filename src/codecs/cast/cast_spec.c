@@ -258,8 +258,7 @@ const char *zr_cast_reason(enum zr_cast_result result)
 {
     return result == ZR_CAST_NAN        ? "NaN, which the other type lacks"
            : result == ZR_CAST_INFINITY ? "infinite, which the other type lacks"
-           : result == ZR_CAST_RANGE    ? "out of the other type's range"
-                                        : "not exact in the other type";
+                                        : "out of the other type's range";
 }
 
 /* ---- the representation ------------------------------------------------------------ */
