@@ -200,6 +200,10 @@ int cli_tell_failure(struct cli *cli, const struct cli_failure *f, const char *f
 int cli_error(struct cli *cli, int exit_code, const char *hint, const char *format, ...)
     ZARR_PRINTF(4, 5);
 
+/* Sets an error as the library does. Returns st. */
+zarr_status cli_set_error(zarr_error *err, zarr_status st, const char *format, ...)
+    ZARR_PRINTF(3, 4);
+
 /* "zarrc: cannot open FILE: No such file or directory". Returns the exit code of errno.
  */
 int cli_errno(struct cli *cli, int error_number, const char *format, ...)

@@ -314,6 +314,17 @@ static char *vformat(const struct cli *cli, const char *format, va_list args)
     return hide_secrets(cli, cli_vformat(format, args));
 }
 
+zarr_status cli_set_error(zarr_error *err, zarr_status st, const char *format, ...)
+{
+    va_list args;
+
+    *err = (zarr_error){.code = st};
+    va_start(args, format);
+    vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    return st;
+}
+
 int cli_tell_failure(struct cli *cli, const struct cli_failure *f, const char *format,
                      ...)
 {

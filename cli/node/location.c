@@ -68,11 +68,9 @@ static bool is_for(const struct store_option *o, const char *url)
 static zarr_status fail_option(zarr_error *err, const struct store_option *o,
                                const char *what)
 {
-    err->code = ZARR_ERR_INVALID;
-    snprintf(err->message, sizeof err->message, "--store-option%s%.*s: %s",
-             o->name_bytes > 0 ? " " : "", (int)(o->name_bytes < 64 ? o->name_bytes : 64),
-             o->name, what);
-    return ZARR_ERR_INVALID;
+    return cli_set_error(err, ZARR_ERR_INVALID, "--store-option%s%.*s: %s",
+                         o->name_bytes > 0 ? " " : "",
+                         (int)(o->name_bytes < 64 ? o->name_bytes : 64), o->name, what);
 }
 
 /* Returns the text of a file without its last newline, or NULL. *n: with its NUL. */

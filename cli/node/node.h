@@ -219,6 +219,9 @@ zarr_status cli_overlay_open(struct cli_overlay **overlay, zarr_store **out,
                              zarr_store *base, zarr_error *err);
 /* The length and version of a value, for cli_overlay_commit(). */
 void cli_value_see(zarr_store *store, const char *key, zarr_store_value *out);
+/* A value as text, with its version; owned. NULL: it cannot be read, or is no text. */
+char *cli_value_read(zarr_store *store, const char *key, zarr_store_value *value,
+                     zarr_error *err);
 /* Makes the change of one key in the base, if the key has the version `seen` there.
  * CONFLICT: another writer changed the key. */
 zarr_status cli_overlay_commit(const struct cli_overlay *overlay, const char *key,

@@ -9,6 +9,7 @@
 #include <zarrc/plugin/store.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 struct cli_overlay {
     zarr_store *base, *values; /* values: those that changed; one of no bytes is erased */
@@ -127,6 +128,32 @@ static zarr_status put_key(const struct cli_overlay *o, const char *key, uint64_
     return st;
 }
 
+char *cli_value_read(zarr_store *store, const char *key, zarr_store_value *value,
+                     zarr_error *err)
+{
+    zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .bytes = 1 << 16};
+    char *text = NULL;
+    zarr_status st;
+
+    do { /* not by the length of a stat: the value may have another length then */
+        free(text);
+        mem.bytes *= 4;
+        mem.handle = text = cli_alloc((size_t)mem.bytes + 1);
+        *value = (zarr_store_value)ZARR_STORE_VALUE_INIT;
+        st = zarr_store_read(store, key, 0, &mem, value, cli_cancel, err);
+    } while (!st && value->done_bytes == mem.bytes && mem.bytes < 1 << 28);
+    if (!st && value->done_bytes == mem.bytes)
+        st = cli_set_error(err, ZARR_ERR_LIMIT, "%s: is longer than 256 MiB", key);
+    text[st ? 0 : value->done_bytes] = '\0';
+    if (!st && strlen(text) < value->done_bytes)
+        st = cli_set_error(err, ZARR_ERR_CORRUPT, "%s: has a byte of zero", key);
+    if (st) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
 void cli_value_see(zarr_store *store, const char *key, zarr_store_value *out)
 {
     *out = (zarr_store_value)ZARR_STORE_VALUE_INIT;
@@ -145,11 +172,9 @@ zarr_status cli_overlay_commit(const struct cli_overlay *o, const char *key,
         return ZARR_OK;
     if (seen->bytes == UINT64_MAX) { /* missing, or a link or a folder in its place */
         st = zarr_store_stat(o->base, key, &now, cli_cancel, err);
-        if (!st) {
-            *err = (zarr_error){.code = ZARR_ERR_CONFLICT};
-            snprintf(err->message, sizeof err->message, "%s: was written meanwhile", key);
-            return ZARR_ERR_CONFLICT;
-        }
+        if (!st)
+            return cli_set_error(err, ZARR_ERR_CONFLICT, "%s: was written meanwhile",
+                                 key);
         if (st != ZARR_ERR_NOT_FOUND && !cli_is_damage(st, err))
             return st;
         if (st != ZARR_ERR_NOT_FOUND)

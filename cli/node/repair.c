@@ -25,13 +25,6 @@ struct repair {
     uint64_t n_items, n_failed;
 };
 
-static zarr_status set_error(zarr_error *err, zarr_status st, const char *text)
-{
-    *err = (zarr_error){.code = st};
-    snprintf(err->message, sizeof err->message, "%s", text);
-    return st;
-}
-
 /* One line of the plan, or of what was done. lost: NULL, or regions of an array. */
 static void tell(struct repair *r, const char *action, const char *key,
                  const struct cli_losses *lost, zarr_status st, const zarr_error *err)
@@ -123,9 +116,10 @@ static zarr_status open_other(const struct repair *r, const char *path,
     mine = encoding_text(array);
     others = encoding_text(*out);
     if (strcmp(mine, others) != 0)
-        st = set_error(err, ZARR_ERR_INVALID,
-                       "the array in the other store has another shape, data type, fill "
-                       "value, chunk grid, codecs, scale_factor, add_offset or units");
+        st = cli_set_error(
+            err, ZARR_ERR_INVALID,
+            "the array in the other store has another shape, data type, fill "
+            "value, chunk grid, codecs, scale_factor, add_offset or units");
     free(mine);
     free(others);
     return st;
@@ -185,18 +179,20 @@ static zarr_status mend_block(struct repair *r, const struct cli_fault *fault,
     if (st || r->from.store)
         return st;
     if (lost->is_read_error)
-        return set_error(err, ZARR_ERR_IO,
-                         "it cannot be read, but may be sound: the disk or the network "
-                         "failed; reencode --skip-damaged saves the rest");
+        return cli_set_error(
+            err, ZARR_ERR_IO,
+            "it cannot be read, but may be sound: the disk or the network "
+            "failed; reencode --skip-damaged saves the rest");
     if (lost->is_all && (!r->checked || strcmp(r->checked, fault->path) != 0)) {
         free(r->checked);
         r->checked = cli_strdup(fault->path);
         r->is_doubtful = is_doubtful(r->cli, r->node->store, fault->path, 0);
     }
     return lost->is_all && r->is_doubtful
-               ? set_error(err, ZARR_ERR_CORRUPT,
-                           "no block of the array can be decoded, so the metadata may be "
-                           "wrong: restore it, or delete the array")
+               ? cli_set_error(
+                     err, ZARR_ERR_CORRUPT,
+                     "no block of the array can be decoded, so the metadata may be "
+                     "wrong: restore it, or delete the array")
                : ZARR_OK;
 }
 
@@ -330,19 +326,19 @@ static zarr_status open_node(zarr_store *store, const char *path, zarr_error *er
 }
 
 /* Whether the document to replace is of a newer version of Zarr. */
-static bool is_newer(zarr_store *store, const char *key, const zarr_store_value *seen)
+static bool is_newer(zarr_store *store, const char *key)
 {
-    uint64_t n = seen->bytes == UINT64_MAX ? 0 : seen->bytes;
-    char *text = cli_alloc((size_t)n + 1);
-    const char *format, *type;
+    zarr_store_value value;
+    zarr_error err;
+    char *text = cli_value_read(store, key, &value, &err);
+    const char *format = NULL, *type = NULL;
     size_t bytes;
     bool is;
 
-    if (zarr_store_get(store, key, 0, text, &n, cli_cancel, NULL) != ZARR_OK)
-        n = 0;
-    text[n] = '\0';
-    format = cli_json_member(text, "zarr_format", &bytes);
-    type = cli_json_member(text, "node_type", &bytes);
+    if (text) {
+        format = cli_json_member(text, "zarr_format", &bytes);
+        type = cli_json_member(text, "node_type", &bytes);
+    }
     is = (format && *format != '2' && *format != '3') ||
          (type && strncmp(type, "\"array\"", 7) != 0 &&
           strncmp(type, "\"group\"", 7) != 0);
@@ -367,14 +363,14 @@ static zarr_status put_documents(struct repair *r, const char *path,
             st = zarr_store_put(store, keys[i], d->texts[i], strlen(d->texts[i]), NULL,
                                 err);
     }
-    if (!st && is_newer(r->node->store, keys[0], &seen[0]))
-        st = set_error(err, ZARR_ERR_UNSUPPORTED,
-                       "its metadata is of a newer version of Zarr");
+    if (!st && is_newer(r->node->store, keys[0]))
+        st = cli_set_error(err, ZARR_ERR_UNSUPPORTED,
+                           "its metadata is of a newer version of Zarr");
     if (!st)
         st = open_node(store, path, err);
     if (!st && is_doubtful(r->cli, store, path, 8))
-        st = set_error(err, ZARR_ERR_INVALID,
-                       "the chunks cannot be decoded with the metadata to restore");
+        st = cli_set_error(err, ZARR_ERR_INVALID,
+                           "the chunks cannot be decoded with the metadata to restore");
     for (unsigned i = 0; i < 2; i++) {
         if (!st && r->yes)
             st = cli_overlay_commit(overlay, keys[i], &seen[i], err);
@@ -398,18 +394,19 @@ static void restore(struct repair *r, const char *path, bool is_missing)
     if (!find_documents(r, path, &d)) {
         if (is_missing) /* it may never have been a node */
             return;
-        st = set_error(&err, st,
-                       r->from.store ? "the other store has no such node"
-                                     : "no consolidated metadata above lists it");
+        st = cli_set_error(&err, st,
+                           r->from.store ? "the other store has no such node"
+                                         : "no consolidated metadata above lists it");
     } else if (r->node->zarr_format && r->node->zarr_format != d.format) {
-        st = set_error(&err, ZARR_ERR_INVALID,
-                       "the metadata to restore has another Zarr format");
+        st = cli_set_error(&err, ZARR_ERR_INVALID,
+                           "the metadata to restore has another Zarr format");
     } else if (kind && kind != d.kind) {
-        st = set_error(&err, ZARR_ERR_INVALID,
-                       kind == ZARR_NODE_ARRAY
-                           ? "there are chunks, but the metadata to restore is of a group"
-                           : "there are nodes below it, but the metadata to restore is "
-                             "of an array");
+        st = cli_set_error(
+            &err, ZARR_ERR_INVALID,
+            kind == ZARR_NODE_ARRAY
+                ? "there are chunks, but the metadata to restore is of a group"
+                : "there are nodes below it, but the metadata to restore is "
+                  "of an array");
     }
     for (unsigned set = d.format ? 1 : 4;
          set < (d.format == 2 ? 4 : 2) && is_broken(st, &err); set++)

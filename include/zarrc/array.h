@@ -431,19 +431,6 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_attribute_delete(
 ZARR_API ZARR_MUST_CHECK zarr_status
 zarr_array_attributes_merge(zarr_array *array, const char *json_object, int replace_all,
                             const zarr_cancel *cancel, zarr_error *err);
-/**
- * Renames a dimension in the metadata: in v3 in `dimension_names`, in v2 in the attribute
- * `_ARRAY_DIMENSIONS` of xarray. A coordinate array of the old name stays as it is.
- * @param array borrowed
- * @param name,new_name the names, UTF-8
- * @param cancel stops the call with ZARR_ERR_CANCELLED once it is set; may be NULL
- * @retval ZARR_ERR_NOT_FOUND no dimension has the name `name`
- * @retval ZARR_ERR_EXISTS a dimension has the name `new_name`
- * @retval ZARR_ERR_INVALID `new_name` is empty or not UTF-8, or the store is read-only
- */
-ZARR_API ZARR_MUST_CHECK zarr_status
-zarr_array_dimension_rename(zarr_array *array, const char *name, const char *new_name,
-                            const zarr_cancel *cancel, zarr_error *err);
 /** @} */
 
 ZARR_END_DECLS

@@ -74,7 +74,7 @@ static zarr_status old_document(struct attrs_editing *e, const struct zr_doc *ol
     if (!old)
         json->root = zr_json_new(json, ZR_JSON_OBJECT);
     *attrs = json->root;
-    if (e->change->format == 3 && e->change->verb != ZR_ATTRS_RENAME) {
+    if (e->change->format == 3) {
         *attrs = zr_json_get(json->root, "attributes");
         if (!zr_json_is(*attrs, ZR_JSON_OBJECT)) {
             *attrs = zr_json_new(json, ZR_JSON_OBJECT);
@@ -130,36 +130,6 @@ static void replace_members(struct zr_json_doc *json, struct zr_json *into,
         zr_json_add(json, into, v->key, v->key_bytes, zr_json_copy(json, v));
 }
 
-/* The names are in zarr.json beside the attributes; in v2 they are an attribute. */
-static zarr_status rename_dimension(const struct zr_attrs_change *c,
-                                    struct zr_json_doc *json, struct zr_json *members,
-                                    zarr_error *err)
-{
-    struct zr_json *names = zr_json_get(
-        members, c->format == 3 ? "dimension_names" : ZR_DIMENSIONS_ATTRIBUTE);
-    struct zr_json *old = NULL, *name;
-
-    if (!c->json || !*c->json)
-        return zr_fail(err, ZARR_ERR_INVALID, "the new name of a dimension is empty");
-    if (!zr_utf8_is_valid(c->json, strlen(c->json)))
-        return zr_fail(err, ZARR_ERR_INVALID, "the new name of a dimension is not UTF-8");
-    for (struct zr_json *v = zr_json_is(names, ZR_JSON_ARRAY) ? names->u.children.first
-                                                              : NULL;
-         v; v = v->next) {
-        if (zr_json_is_text(v, c->json))
-            return zr_fail(err, ZARR_ERR_EXISTS, "there is a dimension \"%s\" already",
-                           c->json);
-        if (!old && zr_json_is_text(v, c->name))
-            old = v;
-    }
-    if (!old)
-        return zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no dimension \"%s\"", c->name);
-    name = zr_json_new_text(json, c->json);
-    if (name)
-        member_assign(old, name);
-    return ZARR_OK; /* the caller checks the memory */
-}
-
 static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs,
                                 zarr_error *err)
 {
@@ -177,9 +147,6 @@ static zarr_status apply_change(struct attrs_editing *e, struct zr_json *attrs,
         if (!zr_json_remove(attrs, c->name))
             return zr_fail(err, ZARR_ERR_NOT_FOUND, "there is no attribute \"%s\"",
                            c->name);
-        break;
-    case ZR_ATTRS_RENAME:
-        st = rename_dimension(c, json, attrs, err);
         break;
     case ZR_ATTRS_MERGE:
         st = merge_members(json, attrs, e->value, e->ctx->alloc, err);
@@ -241,7 +208,7 @@ zarr_status zr_attributes_parse(struct zr_json_doc *doc, const char *text,
 static zarr_status parse_value(struct zr_json_doc *json, const struct zr_attrs_change *c,
                                const zarr_limits *limits, zarr_error *err)
 {
-    if (c->verb == ZR_ATTRS_DELETE || c->verb == ZR_ATTRS_RENAME)
+    if (c->verb == ZR_ATTRS_DELETE)
         return ZARR_OK;
     if (!c->json)
         return zr_fail(err, ZARR_ERR_INVALID, "no JSON text is given");
@@ -268,7 +235,7 @@ zarr_status zr_attrs_change(zarr_store *store, const char *path,
     zarr_status st = ZARR_OK;
 
     zr_json_doc_init(&value, ctx->alloc);
-    if (!change->name && change->verb <= ZR_ATTRS_RENAME)
+    if (!change->name && change->verb <= ZR_ATTRS_DELETE)
         ZR_FAIL(err, ZARR_ERR_INVALID, "no attribute is named");
     ZR_TRY(parse_value(&value, change, &ctx->limits, err));
     e.value = value.root;

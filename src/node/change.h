@@ -43,15 +43,14 @@ zarr_status zr_attrs_get(const struct zr_json *attrs, const char *name,
 enum zr_attrs_verb {
     ZR_ATTRS_SET,
     ZR_ATTRS_DELETE,
-    ZR_ATTRS_RENAME, /* a dimension of an array */
     ZR_ATTRS_MERGE,
     ZR_ATTRS_REPLACE
 };
 struct zr_attrs_change {
     enum zr_attrs_verb verb;
     int32_t format;
-    const char *name; /* SET, DELETE; RENAME: the old name */
-    const char *json; /* all but DELETE; RENAME: the new name */
+    const char *name; /* SET, DELETE */
+    const char *json; /* all but DELETE */
     bool large;       /* see zr_doc_source */
     const zarr_cancel *cancel;
     /* Called with the whole new document (v2: .zattrs) before it is written. */

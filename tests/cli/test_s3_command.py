@@ -196,6 +196,30 @@ def test_concurrent_commands(call, endpoint, buckets):
     call("ls", url, env=env, code=3)
 
 
+@pytest.mark.parametrize("times", [3, None])
+def test_rename_dim_meets_another_writer(call, server, times):
+    """Between its read and its write another writer sets an attribute, which stays. A writer that never stops ends the command."""
+    env, url, path = make_variables(server.url), f"s3://{BUCKET}/renamed.zarr", server.service.folder / "renamed.zarr/zarr.json"
+    call("create", url, "--shape=3", "--dtype=int8", "--dims=x", env=env)
+    writes = itertools.count(1)
+
+    def interfere(request):
+        if request.method == "PUT" and request.path.endswith("zarr.json") and (n := next(writes)) <= (times or n):
+            document = json.loads(path.read_text())
+            document["attributes"] = {"n": n}
+            path.write_text(json.dumps(document))
+
+    server.service.fault = interfere
+    said = call("attrs", "rename-dim", url, "x", "lon", env=env, code=0 if times else 7).err
+    server.service.fault = None
+    document = json.loads(path.read_text())
+    if times:
+        assert document["dimension_names"] == ["lon"] and document["attributes"] == {"n": times}
+    else:
+        assert document["dimension_names"] == ["x"] and "zarr.json" in said
+    call("rm", "-r", url, env=env)
+
+
 def test_a_shrink_keeps_chunks_of_fill_values(call, endpoint, buckets):
     """Where no condition of a delete is trusted. verify tells what a resize would do, and no old element comes back."""
     env, url, chunks = make_variables(endpoint), f"s3://{BUCKET}/shrunk.zarr", buckets / BUCKET / "shrunk.zarr/c"

@@ -98,17 +98,6 @@ zarr_status zarr_array_attribute_delete(zarr_array *array, const char *name,
     return change_array(array, &c, err);
 }
 
-zarr_status zarr_array_dimension_rename(zarr_array *array, const char *name,
-                                        const char *new_name, const zarr_cancel *cancel,
-                                        zarr_error *err)
-{
-    struct zr_attrs_change c = {
-        .verb = ZR_ATTRS_RENAME, .name = name, .json = new_name, .cancel = cancel};
-
-    ZR_NEED(array, err);
-    return change_array(array, &c, err);
-}
-
 zarr_status zarr_array_attributes_merge(zarr_array *array, const char *json_object,
                                         int replace_all, const zarr_cancel *cancel,
                                         zarr_error *err)
