@@ -1,7 +1,8 @@
 /*
  * frame/docs_completion.c - completion scripts for bash, zsh and fish, made from the
  * commands' tables: commands, options of each command, choices of values; operands
- * complete to files. The scripts never run zarrc while the user types.
+ * complete to files. The installed files (cli/completions) run `zarrc completion` once in
+ * a shell, at the first completion. The scripts themselves never run zarrc.
  */
 #include "frame/frame_int.h"
 

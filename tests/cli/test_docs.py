@@ -1,4 +1,5 @@
-"""The man pages and completions in the tree are those that the program writes, and pass the syntax checks."""
+"""The man pages in the tree are those that the program writes. They and the completions pass syntax checks, and complete."""
+import os
 import pathlib
 import re
 import shutil
@@ -35,10 +36,6 @@ def test_man_pages_are_fresh(pages):
               if re.fullmatch(r"zarrc(-\w+)?\.1", name)}
     assert set(made) == set(stored), AGAIN
     assert [name for name in made if made[name] != stored[name]] == [], AGAIN
-
-
-def test_completions_are_fresh(pages):
-    assert contents(pages / "completions") == contents(ROOT / "cli/completions"), AGAIN
 
 
 def test_status_is_fresh():
@@ -98,11 +95,29 @@ def test_bash_completion(pages, commands):
     assert "--json" in complete(script, "zarrc", "ls", "--")
 
 
+def run_shell(*words):
+    """What a shell says that finds the program on its PATH."""
+    return subprocess.run(words, env={**os.environ, "PATH": f"{os.path.dirname(PROGRAM)}:{os.environ['PATH']}"}, capture_output=True, text=True)
+
+
+def test_installed_bash_completion():
+    """It is that of the program on PATH. Without a program it fails, so that bash falls back to files."""
+    script = ROOT / "cli/completions/zarrc.bash"
+    assert run_shell("bash", "--norc", "-c", f"source {script}; complete -p zarrc; declare -f _zarrc").stdout.startswith(
+        "complete -F _zarrc zarrc\n_zarrc ()")
+    assert run_shell("bash", "--norc", "-c", f"PATH=/nowhere; source {script}").returncode == 1
+
+
 @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
-def test_zsh_completion_parses(pages):
+def test_zsh_completion(pages):
     subprocess.run(["zsh", "-n", pages / "completions/_zarrc"], check=True)
+    done = run_shell("zsh", "-f", "-c", f"fpath=({ROOT}/cli/completions); autoload -U _zarrc; CURRENT=2; _arguments() {{ :; }}; "
+                                        "_describe() { print -l $commands; }; _zarrc; _zarrc")
+    assert done.stdout.count("info:") == 2 and not done.stderr, "the first call, and one of the function that it defines"
 
 
 @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
-def test_fish_completion_parses(pages):
+def test_fish_completion(pages):
     subprocess.run(["fish", "-n", pages / "completions/zarrc.fish"], check=True)
+    done = run_shell("fish", "--no-config", "-c", f"source {ROOT}/cli/completions/zarrc.fish; complete -C 'zarrc inf'; complete -C 'zarrc cat --format el'")
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["info", "elements"], done.stderr
