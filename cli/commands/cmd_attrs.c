@@ -77,10 +77,8 @@ static int list_all(struct cli *cli, const struct cli_node *node)
     char *key = NULL, *line;
 
     if (cli->json) {
-        struct cli_json *j = cli_json(cli);
+        struct cli_json *j = cli_json_node(cli, node->shown);
 
-        cli_json_object(j);
-        cli_json_text(cli_key(j, "node"), node->shown);
         cli_json_raw(cli_key(j, "attributes"), all);
         cli_json_end(j);
         return CLI_OK;
@@ -155,10 +153,8 @@ static int get(struct cli *cli, const struct cli_node *node)
     text = cli_alloc(++n);
     st = get_one(node, name, text, &n, &err);
     if (!st && cli->json) {
-        struct cli_json *j = cli_json(cli);
+        struct cli_json *j = cli_json_node(cli, node->shown);
 
-        cli_json_object(j);
-        cli_json_text(cli_key(j, "node"), node->shown);
         cli_json_text(cli_key(j, "name"), name);
         cli_json_raw(cli_key(j, "value"), text);
         cli_json_end(j);
