@@ -155,6 +155,8 @@ int cli_count(const struct cli *cli, const char *name);
 const char *cli_text_at(const struct cli *cli, const char *name, int i);
 /* The place of the value among the option's choices, from 1 on; 0: not given. */
 uint32_t cli_choice(const struct cli *cli, const char *name);
+/* The place of a text among choices, "text|csv|npy", from 1 on; 0: it is none of them. */
+uint32_t cli_choice_place(const char *choices, const char *text);
 /* These return CLI_USAGE if the value is not valid. If the option was not given, *out
  * keeps its value. */
 int cli_u64(struct cli *cli, const char *name, uint64_t *out);
@@ -309,7 +311,8 @@ void cli_json_shape(struct cli_json *j, int32_t ndim,
 
 /* ---- reading JSON that the library wrote: valid and canonical ---- */
 
-/* The value of a member of an object: pointer into json and length, or NULL. */
+/* The value of a member of an object: pointer into json and length, or NULL, as for an
+ * object that is NULL. */
 const char *cli_json_member(const char *object, const char *key, size_t *bytes);
 /* The i-th value of an array, or NULL if there are fewer. */
 const char *cli_json_item(const char *array, size_t i, size_t *bytes);
@@ -327,10 +330,11 @@ bool cli_is_utf8(const char *text);
 size_t cli_utf8_length(const char *text);
 /* The same value on one line: {"a": [1, 2]}. Owned. */
 char *cli_json_line(const char *json, size_t bytes);
-/* Where the members of an object begin, for cli_json_next(). */
-const char *cli_json_members(const char *object);
+/* Where the members of an object or the items of an array begin, for cli_json_next();
+ * container may be NULL. */
+const char *cli_json_members(const char *container);
 /* The next member: a pointer to its value, or NULL after the last. The caller owns *key.
- */
+ * key NULL: the next item of an array. */
 const char *cli_json_next(const char **at, char **key, size_t *bytes);
 
 /* ---- small helpers ---- */

@@ -27,9 +27,6 @@ int cli_options_common(struct cli *cli);
 const struct cli_option *cli_option_find(const struct cli_command *command, char letter,
                                          const char *name, size_t bytes);
 
-/* The place of a text among choices, "text|csv|npy", from 1 on; 0: it is none of them. */
-uint32_t cli_choice_place(const char *choices, const char *text);
-
 /* ---- message.c ---- */
 
 /* For zarr_context_options.log. */

@@ -29,8 +29,7 @@ struct level {
 
 struct cli_json {
     struct cli *cli;
-    struct cli_string buffer;
-    struct cli_string *out; /* NULL: stdout */
+    struct cli_string *out, buffer; /* out: the caller's, or the buffer of stdout */
     struct level level[MAX_DEPTH];
     int depth;
     bool one_line, after_key;
@@ -41,31 +40,21 @@ struct cli_json *cli_json_start(struct cli *cli, struct cli_string *out, bool on
     struct cli_json *j = cli_alloc(sizeof *j);
 
     j->cli = cli;
-    j->out = out;
+    j->out = out ? out : &j->buffer;
     j->one_line = one_line;
+    cli_string_add(j->out, "", 0);
     return j;
 }
 
 /* JSON may have U+007F to U+009F as they are, which terminals obey. */
-static int out_clean(struct cli *cli, const struct cli_string *text)
+static int flush(struct cli_json *j)
 {
     struct cli_string clean = {0};
     int rc;
 
-    cli_add_clean(&clean, text->text, text->n_bytes);
-    rc = cli_out(cli, clean.text, clean.n_bytes);
+    cli_add_clean(&clean, j->buffer.text, j->buffer.n_bytes);
+    rc = clean.n_bytes ? cli_out(j->cli, clean.text, clean.n_bytes) : CLI_OK;
     cli_string_free(&clean);
-    return rc;
-}
-
-static int flush(struct cli_json *j)
-{
-    int rc = CLI_OK;
-
-    if (j->out)
-        cli_string_add(j->out, j->buffer.text ? j->buffer.text : "", j->buffer.n_bytes);
-    else if (j->buffer.n_bytes)
-        rc = out_clean(j->cli, &j->buffer);
     j->buffer.n_bytes = 0;
     return rc;
 }
@@ -74,9 +63,8 @@ int cli_json_finish(struct cli_json *j)
 {
     int rc;
 
-    while (j->depth > 0)
-        cli_json_end(j);
-    if (!j->out && j->buffer.n_bytes)
+    cli_json_end_to(j, 0);
+    if (j->buffer.n_bytes)
         cli_string_add(&j->buffer, "\n", 1);
     rc = flush(j);
     free(j->buffer.text);
@@ -93,9 +81,9 @@ struct cli_json *cli_json(struct cli *cli)
 
 static void newline(struct cli_json *j)
 {
-    cli_string_add(&j->buffer, "\n", 1);
+    cli_string_add(j->out, "\n", 1);
     for (int i = 0; i < j->depth; i++)
-        cli_string_add(&j->buffer, "  ", 2);
+        cli_string_add(j->out, "  ", 2);
 }
 
 /* Writes the comma and the space or line break in front of a value. */
@@ -110,11 +98,11 @@ static void before(struct cli_json *j)
     if (!l)
         return;
     if (l->any)
-        cli_string_add(&j->buffer, ",", 1);
+        cli_string_add(j->out, ",", 1);
     if (!l->one_line)
         newline(j);
     else if (l->any)
-        cli_string_add(&j->buffer, " ", 1);
+        cli_string_add(j->out, " ", 1);
     l->any = true;
     if (j->buffer.n_bytes > FLUSH_BYTES)
         flush(j);
@@ -129,7 +117,7 @@ static void open_level(struct cli_json *j, char open, char close, bool one_line)
         fprintf(stderr, "zarrc: bug: JSON deeper than %d\n", MAX_DEPTH);
         abort();
     }
-    cli_string_add(&j->buffer, &open, 1);
+    cli_string_add(j->out, &open, 1);
     j->level[j->depth++] = (struct level){close, one_line || outer, false};
 }
 
@@ -160,7 +148,7 @@ void cli_json_end(struct cli_json *j)
 
     if (l.any && !l.one_line)
         newline(j);
-    cli_string_add(&j->buffer, &l.close, 1);
+    cli_string_add(j->out, &l.close, 1);
 }
 
 size_t cli_utf8_length(const char *text)
@@ -227,8 +215,8 @@ char *cli_json_quote(const char *text)
 struct cli_json *cli_key(struct cli_json *j, const char *key)
 {
     before(j);
-    cli_string_add_quoted(&j->buffer, key);
-    cli_string_add(&j->buffer, ": ", 2);
+    cli_string_add_quoted(j->out, key);
+    cli_string_add(j->out, ": ", 2);
     j->after_key = true;
     return j;
 }
@@ -236,7 +224,7 @@ struct cli_json *cli_key(struct cli_json *j, const char *key)
 static void raw(struct cli_json *j, const char *text)
 {
     before(j);
-    cli_string_add(&j->buffer, text, strlen(text));
+    cli_string_add(j->out, text, strlen(text));
 }
 
 void cli_json_text(struct cli_json *j, const char *utf8)
@@ -246,19 +234,19 @@ void cli_json_text(struct cli_json *j, const char *utf8)
         return;
     }
     before(j);
-    cli_string_add_quoted(&j->buffer, utf8);
+    cli_string_add_quoted(j->out, utf8);
 }
 
 void cli_json_u64(struct cli_json *j, uint64_t value)
 {
     before(j);
-    cli_string_printf(&j->buffer, "%" PRIu64, value);
+    cli_string_printf(j->out, "%" PRIu64, value);
 }
 
 void cli_json_i64(struct cli_json *j, int64_t value)
 {
     before(j);
-    cli_string_printf(&j->buffer, "%" PRId64, value);
+    cli_string_printf(j->out, "%" PRId64, value);
 }
 
 void cli_json_f64(struct cli_json *j, double value)
@@ -289,6 +277,42 @@ void cli_json_null(struct cli_json *j)
     raw(j, "null");
 }
 
+/* ---- steps over JSON text ---- */
+
+static const char *skip_space(const char *t)
+{
+    return t + strspn(t, " \t\r\n");
+}
+
+/* The end of the string that begins at t. */
+static const char *skip_string(const char *t)
+{
+    for (t++; *t && *t != '"'; t++)
+        if (*t == '\\' && t[1])
+            t++;
+    return *t ? t + 1 : t;
+}
+
+const char *cli_json_value_end(const char *t)
+{
+    int depth = 0;
+
+    do {
+        if (*t == '"') {
+            t = skip_string(t);
+            continue;
+        }
+        if (*t == '{' || *t == '[')
+            depth++;
+        else if (*t == '}' || *t == ']')
+            depth--;
+        else if (depth == 0)
+            return t + strcspn(t, ",]} \t\r\n");
+        t++;
+    } while (*t && depth > 0);
+    return t;
+}
+
 /* ---- indenting JSON text anew ---- */
 
 /* The length that the container at text has on one line, or any value above LINE_BYTES
@@ -297,49 +321,23 @@ static size_t measure(const char *text)
 {
     size_t n = 0;
     int depth = 0;
-    bool inside = false;
 
-    for (const char *t = text; *t && n <= LINE_BYTES; t++) {
-        if (inside) {
-            n++;
-            if (*t == '\\' && t[1])
-                t++;
-            else
-                inside = *t != '"';
-            continue;
-        }
-        if (strchr(" \t\r\n", *t))
-            continue;
-        n += *t == ',' || *t == ':' ? 2 : 1;
-        inside = *t == '"';
-        depth += (*t == '{' || *t == '[') - (*t == '}' || *t == ']');
-        if (depth == 0)
-            break;
-    }
+    do {
+        const char *end = *text == '"' ? skip_string(text) : text + 1;
+
+        if (!strchr(" \t\r\n", *text))
+            n += *text == ',' || *text == ':' ? 2 : (size_t)(end - text);
+        depth += (*text == '{' || *text == '[') - (*text == '}' || *text == ']');
+        text = end;
+    } while (*text && n <= LINE_BYTES && depth > 0);
     return n;
 }
 
-/* The length of the string, number or literal at text. */
-static size_t scalar_length(const char *text)
+/* Whether a number is one that JSON does not have: NaN, Infinity or -Infinity. */
+static bool is_token(const char *text)
 {
-    size_t n = 1;
-
-    if (*text != '"')
-        return strcspn(text, ",:]} \t\r\n");
-    while (text[n] && text[n] != '"')
-        n += text[n] == '\\' && text[n + 1] ? 2 : 1;
-    return text[n] ? n + 1 : n;
-}
-
-/* Whether the n bytes at text are a number that JSON does not have. */
-static bool is_token(const char *text, size_t n)
-{
-    static const char *const tokens[] = {"NaN", "Infinity", "-Infinity"};
-    bool is = false;
-
-    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
-        is = is || (strlen(tokens[i]) == n && strncmp(text, tokens[i], n) == 0);
-    return is;
+    text += *text == '-';
+    return *text == 'N' || *text == 'I';
 }
 
 void cli_json_raw(struct cli_json *j, const char *json)
@@ -357,16 +355,15 @@ void cli_json_raw(struct cli_json *j, const char *json)
                 return; /* invalid: it would close a level of the caller */
             cli_json_end(j);
         } else if (*t == ':') {
-            cli_string_add(&j->buffer, ": ", 2);
+            cli_string_add(j->out, ": ", 2);
             j->after_key = true;
         } else if (!strchr(", \t\r\n", *t)) {
-            n = scalar_length(t);
-            n = n ? n : 1;
+            n = (size_t)(cli_json_value_end(t) - t);
             before(j);
-            quotes = !j->out && is_token(t, n) ? 1 : 0;
-            cli_string_add(&j->buffer, "\"", quotes);
-            cli_string_add(&j->buffer, t, n);
-            cli_string_add(&j->buffer, "\"", quotes);
+            quotes = j->out == &j->buffer && is_token(t);
+            cli_string_add(j->out, "\"", quotes);
+            cli_string_add(j->out, t, n);
+            cli_string_add(j->out, "\"", quotes);
         }
         t += n;
     }
@@ -407,40 +404,6 @@ void cli_json_shape(struct cli_json *j, int32_t ndim, const uint64_t *shape)
 
 /* ---- reading ---- */
 
-static const char *skip_space(const char *t)
-{
-    return t + strspn(t, " \t\r\n");
-}
-
-/* The end of the string that begins at t. */
-static const char *skip_string(const char *t)
-{
-    for (t++; *t && *t != '"'; t++)
-        if (*t == '\\' && t[1])
-            t++;
-    return *t ? t + 1 : t;
-}
-
-const char *cli_json_value_end(const char *t)
-{
-    int depth = 0;
-
-    do {
-        if (*t == '"') {
-            t = skip_string(t);
-            continue;
-        }
-        if (*t == '{' || *t == '[')
-            depth++;
-        else if (*t == '}' || *t == ']')
-            depth--;
-        else if (depth == 0)
-            return t + strcspn(t, ",]} \t\r\n");
-        t++;
-    } while (*t && depth > 0);
-    return t;
-}
-
 /* Steps over one member ("key: value"; key not NULL) or one item. Returns its value, or
  * NULL at the end. */
 static const char *next_value(const char **at, const char **key)
@@ -453,45 +416,41 @@ static const char *next_value(const char **at, const char **key)
         return NULL;
     if (key) {
         *key = t;
-        t = skip_space(skip_string(t));
-        t = skip_space(*t == ':' ? t + 1 : t);
+        t = *t == '"' ? skip_space(skip_string(t)) : "";
+        if (*t != ':')
+            return NULL; /* a list has no members */
+        t = skip_space(t + 1);
     }
     value = t;
     *at = cli_json_value_end(t);
     return value;
 }
 
-const char *cli_json_members(const char *object)
+const char *cli_json_members(const char *container)
 {
-    const char *at = object ? skip_space(object) : "";
+    const char *at = container ? skip_space(container) : "";
 
-    return *at == '{' ? at + 1 : "";
+    return *at == '{' || *at == '[' ? at + 1 : "";
 }
 
 const char *cli_json_next(const char **at, char **key, size_t *bytes)
 {
-    const char *name = NULL, *value = next_value(at, &name);
+    const char *name = NULL, *value = next_value(at, key ? &name : NULL);
 
-    if (!value)
-        return NULL;
-    *bytes = (size_t)(*at - value);
-    *key = cli_json_unquote(name, (size_t)(skip_string(name) - name));
+    if (value)
+        *bytes = (size_t)(*at - value);
+    if (value && key)
+        *key = cli_json_unquote(name, (size_t)(skip_string(name) - name));
     return value;
 }
 
 const char *cli_json_member(const char *object, const char *key, size_t *bytes)
 {
-    const char *at = skip_space(object), *name = NULL, *value;
-    char *quoted;
-    size_t n;
+    const char *at = cli_json_members(object), *name = NULL, *value;
+    char *quoted = cli_json_quote(key);
 
-    if (*at != '{')
-        return NULL;
-    at++;
-    quoted = cli_json_quote(key);
-    n = strlen(quoted);
     while ((value = next_value(&at, &name)))
-        if (strncmp(name, quoted, n) == 0)
+        if (strncmp(name, quoted, strlen(quoted)) == 0)
             break;
     free(quoted);
     if (value)
@@ -501,17 +460,11 @@ const char *cli_json_member(const char *object, const char *key, size_t *bytes)
 
 const char *cli_json_item(const char *array, size_t i, size_t *bytes)
 {
-    const char *at = skip_space(array), *value = NULL;
+    const char *at = cli_json_members(array), *value;
 
-    if (*at != '[')
-        return NULL;
-    at++;
-    for (size_t k = 0; k <= i; k++) {
-        value = next_value(&at, NULL);
-        if (!value)
-            return NULL;
-    }
-    *bytes = (size_t)(at - value);
+    do
+        value = cli_json_next(&at, NULL, bytes);
+    while (value && i-- > 0);
     return value;
 }
 
