@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In the order of CLI_DUMP_FORMATS. */
 enum style {
-    STYLE_TEXT,
+    STYLE_TEXT = 1,
     STYLE_CSV,
     STYLE_NPY,
     STYLE_RAW,
@@ -26,9 +27,21 @@ enum {
     MEASURED = 1 << 16
 };
 
+/* One of the two buffers, with the read request that fills it. */
+struct slot {
+    unsigned char *data;
+    zarr_memory device; /* where --memory wants the elements; empty: in data */
+    struct cli_boxes box;
+    zarr_selection *selection;
+    zarr_request *request;
+    zarr_heap *heap; /* of elements of variable length, else NULL */
+    uint64_t shape[ZARR_MAX_RANK];
+};
+
 struct sink {
     const struct cli_dump *dump;
     enum style style;
+    bool is_binary;         /* npy and raw */
     const zarr_dtype *type; /* that is written */
     size_t item_bytes;      /* of it */
     struct cf cf;           /* with --decode; else kind is CF_STORED */
@@ -39,6 +52,13 @@ struct sink {
     uint64_t shape[ZARR_MAX_RANK], at[ZARR_MAX_RANK];
     size_t width; /* of a column of the format text */
     struct cli_string text, element;
+    struct cli_json *head; /* of cat --json, until its last member is written */
+    struct cli_memory memory;
+    zarr_selection *outer; /* the region */
+    struct cli_boxes boxes;
+    uint64_t slot_bytes;
+    struct slot slots[2];
+    unsigned char *decoded; /* with --decode */
 };
 
 static int put(const struct sink *s, const void *data, size_t bytes)
@@ -243,45 +263,28 @@ static int put_elements(struct sink *s, const unsigned char *data, uint64_t n_it
     return rc ? rc : put_text(s, true);
 }
 
-static int put_box(struct sink *s, const unsigned char *data, uint64_t n_items)
-{
-    if (s->style == STYLE_NPY || s->style == STYLE_RAW)
-        return put(s, data, (size_t)n_items * s->item_bytes);
-    return put_elements(s, data, n_items);
-}
-
 /* ---- begin and end ---- */
 
 /* The JSON of an array without elements, nested as by NumPy's tolist(). */
 static void add_empty(struct sink *s)
 {
-    int32_t zero = 0;
-    struct sink outer = *s;
-
-    while (s->shape[zero] != 0)
-        zero++;
-    outer.ndim = zero;
-    outer.text = outer.element = (struct cli_string){0};
-    cli_string_add(&outer.element, "[]", 2);
-    for (uint64_t n = cli_product(zero, s->shape); n > 0; n--)
-        add_json(&outer);
-    cli_string_add(&s->text, outer.text.text, outer.text.n_bytes);
-    cli_string_free(&outer.text);
-    cli_string_free(&outer.element);
+    for (s->ndim = 0; s->shape[s->ndim] != 0;)
+        s->ndim++;
+    s->element.n_bytes = 0;
+    cli_string_add(&s->element, "[]", 2);
+    for (uint64_t n = cli_product(s->ndim, s->shape); n > 0; n--)
+        add_json(s);
 }
 
+/* The members before the elements, and the key of these. */
 static void add_json_head(struct sink *s)
 {
-    char *node = cli_json_quote(s->dump->node->shown);
-    char *type = cli_json_quote(cli_type_name(s->type));
-
-    cli_string_printf(
-        &s->text, "{\n  \"node\": %s,\n  \"data_type\": %s,\n  \"shape\": [", node, type);
-    for (int32_t d = 0; d < s->ndim; d++)
-        cli_string_printf(&s->text, "%s%" PRIu64, d ? ", " : "", s->shape[d]);
-    cli_string_printf(&s->text, "],\n  \"data\": ");
-    free(node);
-    free(type);
+    s->head = cli_json_start(s->dump->cli, &s->text, false);
+    cli_json_object(s->head);
+    cli_json_text(cli_key(s->head, "node"), s->dump->node->shown);
+    cli_json_text(cli_key(s->head, "data_type"), cli_type_name(s->type));
+    cli_json_shape(cli_key(s->head, "shape"), s->ndim, s->shape);
+    cli_key(s->head, "data");
 }
 
 static int begin(struct sink *s)
@@ -298,40 +301,22 @@ static int begin(struct sink *s)
 
 static int end(struct sink *s)
 {
+    if (s->head)
+        (void)cli_json_finish(s->head);
+    s->head = NULL;
     if (s->style == STYLE_JSON)
-        cli_string_printf(&s->text, s->dump->wrap_json ? "\n}\n" : "\n");
+        cli_string_add(&s->text, "\n", 1);
     return put_text(s, true);
 }
 
 /* ---- the stream ---- */
 
-/* One of the two buffers, with the read request that fills it. */
-struct slot {
-    unsigned char *data;
-    zarr_memory device; /* where --memory wants the elements; empty: in data */
-    struct cli_boxes box;
-    zarr_selection *selection;
-    zarr_request *request;
-    zarr_heap *heap; /* of elements of variable length, else NULL */
-    uint64_t shape[ZARR_MAX_RANK];
-};
-
-struct stream {
-    struct sink *sink;
-    struct cli_memory memory;
-    zarr_selection *outer;
-    struct cli_boxes boxes;
-    uint64_t slot_bytes;
-    struct slot slots[2];
-    unsigned char *decoded; /* with --decode */
-};
-
-static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
+static zarr_status start(struct sink *s, struct slot *slot, zarr_error *err)
 {
-    struct cli *cli = s->sink->dump->cli;
+    struct cli *cli = s->dump->cli;
     zarr_tensor tensor = {.struct_size = sizeof tensor};
     zarr_io_options opts;
-    zarr_array *array = s->sink->dump->node->array;
+    zarr_array *array = s->dump->node->array;
     zarr_status st;
 
     st = cli_boxes_select(&slot->box, s->outer, &slot->selection, err);
@@ -340,14 +325,13 @@ static zarr_status start(struct stream *s, struct slot *slot, zarr_error *err)
     if (!slot->data)
         slot->data = cli_alloc((size_t)s->slot_bytes);
     cli_boxes_tensor(&slot->box, slot->data, s->slot_bytes, slot->shape, &tensor);
-    cli_field_tensor(&s->sink->field, slot->shape, &tensor);
-    if ((s->sink->style == STYLE_NPY || s->sink->style == STYLE_RAW) &&
-        s->sink->cf.kind == CF_STORED)
+    cli_field_tensor(&s->field, slot->shape, &tensor);
+    if (s->is_binary && s->cf.kind == CF_STORED)
         tensor.byte_order = ZARR_ORDER_LITTLE;
-    opts = s->sink->field.options;
+    opts = s->field.options;
     st = cli_memory_tensor(cli, &s->memory, s->slot_bytes, &slot->device, &tensor, err);
     if (!st)
-        st = cli_heap(cli, s->sink->type, &slot->heap, err);
+        st = cli_heap(cli, s->type, &slot->heap, err);
     opts.heap = slot->heap;
     opts.trust = cli_trust(cli);
     if (cli_missing_is_error(cli))
@@ -367,9 +351,9 @@ static void slot_clear(struct slot *slot)
 }
 
 /* Waits for a read. Damage that is to be skipped is replaced, and the box read again. */
-static zarr_status finish(struct stream *s, struct slot *slot, zarr_error *err)
+static zarr_status finish(struct sink *s, struct slot *slot, zarr_error *err)
 {
-    const struct cli_dump *dump = s->sink->dump;
+    const struct cli_dump *dump = s->dump;
     zarr_status st = zarr_request_wait(slot->request, ZARR_WAIT_FOREVER, NULL, err);
 
     while (st && dump->lost && cli_is_damage(st, err)) {
@@ -388,23 +372,25 @@ static zarr_status finish(struct stream *s, struct slot *slot, zarr_error *err)
 }
 
 /* Writes the n elements of a box that was read. */
-static int put_read(struct stream *s, const struct slot *slot, uint64_t n)
+static int put_read(struct sink *s, const struct slot *slot, uint64_t n)
 {
-    struct sink *sink = s->sink;
+    const unsigned char *data = slot->data;
 
-    n /= sink->n_joined;
-    if (sink->cf.kind == CF_STORED)
-        return put_box(sink, slot->data, n);
-    cf_decode(&sink->cf, slot->data, n, s->decoded);
-    if (sink->style == STYLE_NPY || sink->style == STYLE_RAW)
-        cli_elements_swap(sink->type, NULL, ZARR_ORDER_LITTLE, s->decoded, n);
-    return put_box(sink, s->decoded, n);
+    n /= s->n_joined;
+    if (s->cf.kind != CF_STORED) {
+        cf_decode(&s->cf, data, n, s->decoded);
+        if (s->is_binary)
+            cli_elements_swap(s->type, NULL, ZARR_ORDER_LITTLE, s->decoded, n);
+        data = s->decoded;
+    }
+    return s->is_binary ? put(s, data, (size_t)n * s->item_bytes)
+                        : put_elements(s, data, n);
 }
 
-static int stream_all(struct stream *s)
+static int stream_all(struct sink *s)
 {
-    struct cli *cli = s->sink->dump->cli;
-    const uint64_t n_values = s->sink->field.n_values;
+    struct cli *cli = s->dump->cli;
+    const uint64_t n_values = s->field.n_values;
     struct cli_progress progress = {0};
     bool more = cli_boxes_next(&s->boxes);
     uint64_t done = 0;
@@ -416,79 +402,59 @@ static int stream_all(struct stream *s)
     s->slots[0].box = s->boxes;
     if (more)
         st = start(s, &s->slots[0], &err);
-    if (s->sink->dump->progress)
+    if (s->dump->progress)
         cli_progress_begin(
-            &progress, cli, s->sink->dump->progress,
-            cli_mul(zarr_selection_n_items(s->outer), n_values * s->sink->stored_bytes),
-            0);
+            &progress, cli, s->dump->progress,
+            cli_mul(zarr_selection_n_items(s->outer), n_values * s->stored_bytes), 0);
     for (; more && !st && !rc; n_boxes++) {
         struct slot *now = &s->slots[n_boxes % 2], *next = &s->slots[(n_boxes + 1) % 2];
         const uint64_t n = now->box.n_items * n_values;
 
         st = finish(s, now, &err);
         if (!st)
-            st = cli_memory_download(cli, &now->device, now->data,
-                                     n * s->sink->stored_bytes, &err);
+            st = cli_memory_download(cli, &now->device, now->data, n * s->stored_bytes,
+                                     &err);
         more = cli_boxes_next(&s->boxes);
         next->box = s->boxes;
         if (!st && more)
             st = start(s, next, &err);
         if (!st)
             rc = put_read(s, now, n);
-        done += n * s->sink->stored_bytes;
+        done += n * s->stored_bytes;
         slot_clear(now);
         cli_progress_update(&progress, done, 0);
     }
     if (!st && !rc && n_boxes > 1) /* a shrink between two reads may have cut chunks */
-        st = zarr_array_recheck(s->sink->dump->node->array, cli_cancel, &err);
+        st = zarr_array_recheck(s->dump->node->array, cli_cancel, &err);
     cli_progress_end(&progress, !st && !rc);
-    return st ? cli_fail_array(cli, s->sink->dump->node->array, st, &err,
-                               "cannot read %s", s->sink->dump->node->shown)
+    return st ? cli_fail_array(cli, s->dump->node->array, st, &err, "cannot read %s",
+                               s->dump->node->shown)
               : rc;
 }
 
-static int stream(struct sink *sink, zarr_selection *selection)
+static int stream(struct sink *s)
 {
-    const struct cli_node *node = sink->dump->node;
-    struct stream s = {.sink = sink, .outer = selection};
+    struct cli *cli = s->dump->cli;
+    const struct cli_node *node = s->dump->node;
     const uint64_t *unit = node->region ? NULL : zarr_array_chunk_shape(node->array);
-    const bool decodes = sink->cf.kind != CF_STORED;
-    const uint64_t bytes = sink->field.n_values * sink->stored_bytes;
-    const uint64_t more = decodes ? sink->field.n_values * sink->item_bytes : 0;
-    uint64_t max_items = cli_buffer_bytes(sink->dump->cli) / (2 * bytes + more);
+    const bool decodes = s->cf.kind != CF_STORED;
+    const uint64_t bytes = s->field.n_values * s->stored_bytes;
+    const uint64_t more = decodes ? s->field.n_values * s->item_bytes : 0;
+    uint64_t max_items = cli_buffer_bytes(cli) / (2 * bytes + more);
     int rc;
 
-    max_items = max_items < sink->n_joined ? sink->n_joined : max_items;
-    cli_boxes_init(&s.boxes, zarr_selection_ndim(selection),
-                   zarr_selection_shape(selection), unit, max_items, true);
-    s.slot_bytes = cli_boxes_max_items(&s.boxes) * bytes;
+    max_items = max_items < s->n_joined ? s->n_joined : max_items;
+    cli_boxes_init(&s->boxes, zarr_selection_ndim(s->outer),
+                   zarr_selection_shape(s->outer), unit, max_items, true);
+    s->slot_bytes = cli_boxes_max_items(&s->boxes) * bytes;
     if (decodes)
-        s.decoded = cli_alloc((size_t)(cli_boxes_max_items(&s.boxes) * more) + 1);
-    rc = cli_memory_find(sink->dump->cli, &s.memory);
+        s->decoded = cli_alloc((size_t)(cli_boxes_max_items(&s->boxes) * more) + 1);
+    rc = cli_memory_find(cli, &s->memory);
     if (!rc)
-        rc = begin(sink);
+        rc = begin(s);
     if (!rc)
-        rc = stream_all(&s);
-    if (!rc)
-        rc = end(sink);
-    for (int i = 0; i < 2; i++) {
-        slot_clear(&s.slots[i]);
-        zarr_heap_free(s.slots[i].heap);
-        zarr_memory_free(sink->dump->cli->ctx, &s.slots[i].device);
-        free(s.slots[i].data);
-    }
-    free(s.decoded);
-    return rc;
-}
-
-static enum style find_style(const char *format)
-{
-    static const char *const names[] = {"text", "csv", "npy", "raw", "elements", "json"};
-    enum style style = STYLE_TEXT;
-
-    while (style < STYLE_JSON && strcmp(format, names[style]) != 0)
-        style++;
-    return style;
+        rc = stream_all(s);
+    return rc ? rc : end(s);
 }
 
 /* CSV with more than two dimensions. The hint suggests a region, which can only reduce
@@ -539,17 +505,16 @@ static bool drops_last(const char *region, int32_t ndim)
 static int find_decoding(struct sink *s)
 {
     const struct cli_node *node = s->dump->node;
-    const bool is_binary = s->style == STYLE_NPY || s->style == STYLE_RAW;
     int rc = cf_find(s->dump->cli, node->array, s->type, node->shown, &s->cf);
     char name[32];
 
     if (rc)
         return rc;
-    if (is_binary && zarr_dtype_kind(s->type) == ZARR_KIND_DATETIME)
+    if (s->is_binary && zarr_dtype_kind(s->type) == ZARR_KIND_DATETIME)
         s->cf.kind = CF_STORED; /* keeps nanoseconds */
     else
         s->type = s->cf.decoded;
-    if (is_binary && s->cf.kind == CF_TIME && s->cf.units.calendar > CF_PROLEPTIC)
+    if (s->is_binary && s->cf.kind == CF_TIME && s->cf.units.calendar > CF_PROLEPTIC)
         return cli_error(s->dump->cli, CLI_UNSUPPORTED,
                          "Choose --format=elements (or text, csv, json).",
                          "%s: the format %s has only dates of the Gregorian calendar",
@@ -559,7 +524,7 @@ static int find_decoding(struct sink *s)
         s->n_joined = s->shape[--s->ndim] ? s->shape[s->ndim] : 1;
     if (s->cf.joins)
         s->cf.value_bytes = s->n_joined;
-    if (!is_binary || s->cf.kind != CF_TEXT)
+    if (!s->is_binary || s->cf.kind != CF_TEXT)
         return CLI_OK;
     s->cf.kind = CF_STORED;
     (void)snprintf(name, sizeof name, "|S%" PRIu64, s->cf.value_bytes);
@@ -569,42 +534,63 @@ static int find_decoding(struct sink *s)
                            node->shown, name);
 }
 
-int cli_dump(const struct cli_dump *dump)
+static void sink_free(struct sink *s)
 {
-    struct sink s = {.dump = dump, .style = find_style(dump->format)};
-    zarr_selection *selection = NULL;
-    const struct cli_node *node = dump->node;
-    int rc = cli_field_find(dump->cli, node, &s.field);
+    for (int i = 0; i < 2; i++) {
+        slot_clear(&s->slots[i]);
+        zarr_heap_free(s->slots[i].heap);
+        zarr_memory_free(s->dump->cli->ctx, &s->slots[i].device);
+        free(s->slots[i].data);
+    }
+    if (s->head)
+        (void)cli_json_finish(s->head);
+    zarr_selection_free(s->outer);
+    cf_free(&s->cf);
+    free(s->decoded);
+    cli_string_free(&s->text);
+    cli_string_free(&s->element);
+}
+
+/* Finds out what to write. */
+static int prepare(struct sink *s)
+{
+    const struct cli_node *node = s->dump->node;
+    int rc = cli_field_find(s->dump->cli, node, &s->field);
 
     if (!rc)
-        rc = cli_node_select(dump->cli, node, node->array, &selection);
+        rc = cli_node_select(s->dump->cli, node, node->array, &s->outer);
     if (rc)
-        goto out;
-    s.type = s.field.type;
-    s.stored_bytes = (size_t)zarr_dtype_item_bytes(s.type);
-    s.n_joined = 1;
-    s.ndim = zarr_selection_ndim(selection);
-    memcpy(s.shape, zarr_selection_shape(selection), (size_t)s.ndim * sizeof *s.shape);
-    for (int32_t d = 0; d < s.field.ndim && s.ndim < ZARR_MAX_RANK; d++)
-        s.shape[s.ndim++] = s.field.shape[d];
-    if (cf_is_wanted(dump->cli))
-        rc = find_decoding(&s);
-    s.item_bytes = (size_t)zarr_dtype_item_bytes(s.type);
-    if (rc)
-        goto out;
-    if (zarr_dtype_variable(s.type) && (s.style == STYLE_NPY || s.style == STYLE_RAW))
+        return rc;
+    s->type = s->field.type;
+    s->stored_bytes = (size_t)zarr_dtype_item_bytes(s->type);
+    s->n_joined = 1;
+    s->ndim = zarr_selection_ndim(s->outer);
+    memcpy(s->shape, zarr_selection_shape(s->outer), (size_t)s->ndim * sizeof *s->shape);
+    for (int32_t d = 0; d < s->field.ndim && s->ndim < ZARR_MAX_RANK; d++)
+        s->shape[s->ndim++] = s->field.shape[d];
+    if (cf_is_wanted(s->dump->cli))
+        rc = find_decoding(s);
+    s->item_bytes = (size_t)zarr_dtype_item_bytes(s->type);
+    return rc;
+}
+
+int cli_dump(const struct cli_dump *dump)
+{
+    struct sink s = {.dump = dump,
+                     .style = cli_choice_place(CLI_DUMP_FORMATS, dump->format)};
+    int rc;
+
+    s.is_binary = s.style == STYLE_NPY || s.style == STYLE_RAW;
+    rc = prepare(&s);
+    if (!rc && s.is_binary && zarr_dtype_variable(s.type))
         rc = cli_error(dump->cli, CLI_UNSUPPORTED,
                        "Choose --format=elements (or text, csv, json).",
                        "%s: the format %s cannot hold elements of variable length",
-                       node->shown, dump->format);
-    else if (s.style == STYLE_CSV && s.ndim > 2)
+                       dump->node->shown, dump->format);
+    else if (!rc && s.style == STYLE_CSV && s.ndim > 2)
         rc = refuse_csv(&s);
-    else
-        rc = stream(&s, selection);
-out:
-    zarr_selection_free(selection);
-    cf_free(&s.cf);
-    cli_string_free(&s.text);
-    cli_string_free(&s.element);
+    else if (!rc)
+        rc = stream(&s);
+    sink_free(&s);
     return rc;
 }

@@ -12,8 +12,7 @@
 
 bool cli_is_text_format(const char *format)
 {
-    return format && (strcmp(format, "json") == 0 || strcmp(format, "elements") == 0 ||
-                      strcmp(format, "lines") == 0);
+    return format && cli_choice_place(CLI_TEXT_FORMATS, format) > 0;
 }
 
 const char *cli_format_of_name(const char *path)
@@ -82,41 +81,29 @@ static int wrong_text(struct cli *cli, const char *name, const char *what, size_
 
 /* ---- lines ---- */
 
-/* Whether quoting changed nothing: it replaces invalid UTF-8. */
-static bool is_same_text(const char *json, const struct cli_string *text)
-{
-    char *back = cli_json_unquote(json, strlen(json));
-    const bool same = back && strcmp(back, text->text) == 0;
-
-    free(back);
-    return same;
-}
-
 /* Adds a line as text or, if the elements are bytes, as its bytes. For other types the
  * line is JSON. */
 static int add_line_text(struct cli *cli, struct cli_elements *e, const char *name,
                          const char *line, size_t bytes)
 {
     const uint32_t kind = zarr_dtype_kind(e->type);
-    struct cli_string text = {0};
-    char *json = NULL;
+    struct cli_string text = {0}, json = {0};
     int rc;
 
-    if (kind == ZARR_KIND_STRING || kind == ZARR_KIND_UTF32) {
-        cli_string_add(&text, line, bytes);
-        json = cli_json_quote(text.text);
-    } else if (kind == ZARR_KIND_BYTES || kind == ZARR_KIND_VBYTES) {
+    if (kind == ZARR_KIND_BYTES || kind == ZARR_KIND_VBYTES)
         cli_base64(line, bytes, &text);
-        json = cli_json_quote(text.n_bytes ? text.text : "");
-    }
-    if (json && kind != ZARR_KIND_BYTES && kind != ZARR_KIND_VBYTES &&
-        !is_same_text(json, &text))
+    else if (kind == ZARR_KIND_STRING || kind == ZARR_KIND_UTF32)
+        cli_string_add(&text, line, bytes);
+    else
+        return add_slice(cli, e, name, line, bytes);
+    cli_string_add_quoted(&json, text.text ? text.text : "");
+    if (text.text && !cli_is_utf8(text.text))
         rc = cli_error(cli, CLI_CORRUPT,
                        "The data type variable_length_bytes can hold any bytes.",
                        "line %" PRIu64 " of %s is not UTF-8", e->n + 1, name);
     else
-        rc = json ? add_json(cli, e, name, json) : add_slice(cli, e, name, line, bytes);
-    free(json);
+        rc = add_json(cli, e, name, json.text);
+    cli_string_free(&json);
     cli_string_free(&text);
     return rc;
 }
