@@ -60,53 +60,22 @@ static struct info_files count_files(const struct cli_node *node, const char *me
     return c.files;
 }
 
-/* ---- stored chunks ---- */
+/* ---- what is stored ---- */
 
-static int get_stats(struct cli *cli, const struct cli_node *node, struct info_stats *s)
+static void stats_free(struct info_stats *s)
 {
-    const zarr_io_options io = {.struct_size = sizeof io, .cancel = cli_cancel};
-    zarr_error err = {0};
-    zarr_status st;
-
-    *s = (struct info_stats){.n_total = info_grid_count(node->array),
-                             .files = count_files(node, "")};
-    st = zarr_array_count_stored(node->array, &s->n_objects, &s->bytes, &io, &err);
-    return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown)
-              : CLI_OK;
-}
-
-/* ---- groups ---- */
-
-/* A node that cannot be opened, or whose chunks cannot be listed. */
-struct fault {
-    char *path, *reason; /* owned */
-    zarr_status status;
-    bool is_limit; /* of this run: it can be raised */
-};
-
-/* Sums of a group and everything below it; UINT64_MAX: more than 64 bits. */
-struct totals {
-    uint64_t n_arrays, n_groups;
-    uint64_t n_objects, n_total, bytes, decoded;
-    struct fault *fault;
-    size_t n_faults;
-    struct info_files files;
-};
-
-static void totals_free(struct totals *t)
-{
-    for (size_t i = 0; i < t->n_faults; i++) {
-        free(t->fault[i].path);
-        free(t->fault[i].reason);
+    for (size_t i = 0; i < s->n_faults; i++) {
+        free(s->fault[i].path);
+        free(s->fault[i].reason);
     }
-    free(t->fault);
+    free(s->fault);
 }
 
-static void add_fault(struct totals *t, const char *path, zarr_status st,
+static void add_fault(struct info_stats *s, const char *path, zarr_status st,
                       const zarr_error *err)
 {
-    t->fault = cli_realloc(t->fault, (t->n_faults + 1) * sizeof *t->fault);
-    t->fault[t->n_faults++] = (struct fault){
+    s->fault = cli_realloc(s->fault, (s->n_faults + 1) * sizeof *s->fault);
+    s->fault[s->n_faults++] = (struct info_fault){
         .path = cli_strdup(path),
         .reason = cli_strdup(err->message),
         .status = st,
@@ -116,43 +85,28 @@ static void add_fault(struct totals *t, const char *path, zarr_status st,
 }
 
 /* The exit code of verify for these faults. */
-static int faults_exit_code(const struct totals *t)
+static int faults_exit_code(const struct info_stats *s)
 {
-    for (size_t i = 0; i < t->n_faults; i++)
-        if (!t->fault[i].is_limit)
+    for (size_t i = 0; i < s->n_faults; i++)
+        if (!s->fault[i].is_limit)
             return CLI_DIFFERENT;
-    return t->n_faults ? CLI_CORRUPT : CLI_OK;
+    return s->n_faults ? CLI_CORRUPT : CLI_OK;
 }
 
-static int add_array(struct cli *cli, const struct cli_node *top, const char *path,
-                     struct totals *t)
+static zarr_status add_array(zarr_array *array, struct info_stats *s, zarr_error *err)
 {
     const zarr_io_options io = {.struct_size = sizeof io, .cancel = cli_cancel};
-    char *shown = cli_shown_below(top, path);
-    char *full = cli_path_join(top->path, path);
     uint64_t n_objects = 0, bytes = 0;
-    zarr_array *array = NULL;
-    zarr_error err = {0};
-    zarr_status st = zarr_array_open(&array, top->store, full, NULL, &err);
-    int rc = CLI_OK;
+    const zarr_status st = zarr_array_count_stored(array, &n_objects, &bytes, &io, err);
 
-    if (!st)
-        st = zarr_array_count_stored(array, &n_objects, &bytes, &io, &err);
-    if (!st) {
-        t->n_arrays++;
-        t->n_objects += n_objects;
-        t->bytes += bytes;
-        t->n_total = cli_add(t->n_total, info_grid_count(array));
-        t->decoded = cli_add(t->decoded, info_decoded_bytes(array));
-    } else if (cli_is_node_fault(st, &err)) {
-        add_fault(t, full, st, &err);
-    } else {
-        rc = cli_fail(cli, st, &err, "cannot list the chunks of %s", shown);
-    }
-    zarr_array_free(array);
-    free(shown);
-    free(full);
-    return rc;
+    if (st)
+        return st;
+    s->n_arrays++;
+    s->n_objects += n_objects;
+    s->bytes += bytes;
+    s->n_total = cli_add(s->n_total, info_grid_count(array));
+    s->decoded = cli_add(s->decoded, info_decoded_bytes(array));
+    return ZARR_OK;
 }
 
 static int pass_member(void *user, const zarr_node_item *item)
@@ -162,51 +116,58 @@ static int pass_member(void *user, const zarr_node_item *item)
     return ZARR_WALK_STOP;
 }
 
-/* A node that the listing could not read; opening it, or listing its members, tells the
- * reason. */
-static int add_broken(struct cli *cli, const struct cli_node *top, const char *path,
-                      struct totals *t)
+/* Adds an array, or a node that the listing could not read: opening it, or listing its
+ * members, tells the reason. */
+static int add_node(struct cli *cli, const struct cli_node *top,
+                    const struct cli_tree_item *item, struct info_stats *s)
 {
-    char *full = cli_path_join(top->path, path);
+    const bool is_broken = item->kind == ZARR_NODE_NONE;
+    char *shown = cli_shown_below(top, item->path);
+    char *full = cli_path_join(top->path, item->path);
     zarr_array *array = NULL;
     zarr_group *group = NULL;
     zarr_error err = {0};
     zarr_status st = zarr_node_open(&array, &group, top->store, full, NULL, NULL, &err);
     int rc = CLI_OK;
 
-    if (group)
+    if (array)
+        st = add_array(array, s, &err);
+    else if (group)
         st = zarr_group_list(group, pass_member, NULL, NULL, &err);
-    if (cli_is_node_fault(st, &err) || st == ZARR_ERR_IO || st == ZARR_ERR_DENIED)
-        add_fault(t, full, st, &err);
+    if (cli_is_node_fault(st, &err) ||
+        (is_broken && (st == ZARR_ERR_IO || st == ZARR_ERR_DENIED)))
+        add_fault(s, full, st, &err);
     else if (st)
-        rc = cli_fail(cli, st, &err, "cannot open %s", full);
+        rc = cli_fail(cli, st, &err, "cannot list the chunks of %s", shown);
     zarr_array_free(array);
     zarr_group_free(group);
+    free(shown);
     free(full);
     return rc;
 }
 
-static int get_totals(struct cli *cli, const struct cli_node *node, struct totals *t)
+static int get_stats(struct cli *cli, const struct cli_node *node, struct info_stats *s)
 {
     struct cli_tree tree = {0};
-    int rc = cli_tree_list(cli, node, &tree);
+    zarr_error err = {0};
+    zarr_status st = ZARR_OK;
+    int rc = CLI_OK;
 
-    *t = (struct totals){.files = count_files(node, "")};
-    for (size_t i = 0; i < tree.n_items && !rc; i++) {
-        const struct cli_tree_item *item = &tree.items[i];
-
-        if (item->kind == ZARR_NODE_ARRAY)
-            rc = add_array(cli, node, item->path, t);
-        else if (item->kind == ZARR_NODE_GROUP)
-            t->n_groups++;
+    *s = (struct info_stats){.files = count_files(node, "")};
+    if (node->array)
+        st = add_array(node->array, s, &err);
+    else
+        rc = cli_tree_list(cli, node, &tree);
+    for (size_t i = 0; i < tree.n_items && !rc; i++)
+        if (tree.items[i].kind == ZARR_NODE_GROUP)
+            s->n_groups++;
         else
-            rc = add_broken(cli, node, item->path, t);
-    }
+            rc = add_node(cli, node, &tree.items[i], s);
     cli_tree_free(&tree);
-    return rc;
+    return st ? cli_fail(cli, st, &err, "cannot list the chunks of %s", node->shown) : rc;
 }
 
-static void totals_text(struct cli *cli, const struct totals *t)
+static void stats_text(struct cli *cli, const struct info_stats *t)
 {
     char stored[16], decoded[16];
 
@@ -223,34 +184,35 @@ static void totals_text(struct cli *cli, const struct totals *t)
     info_files_text(cli, &t->files);
 }
 
-static void totals_json(struct cli_json *j, const struct totals *t)
+static void faults_json(struct cli_json *j, const struct info_stats *s)
 {
-    cli_json_object(cli_key(j, "stored"));
-    cli_json_u64(cli_key(j, "arrays"), t->n_arrays);
-    cli_json_u64(cli_key(j, "groups"), t->n_groups);
-    cli_json_u64(cli_key(j, "broken"), t->n_faults);
+    cli_json_u64(cli_key(j, "broken"), s->n_faults);
     cli_json_array(cli_key(j, "faults"));
-    for (size_t i = 0; i < t->n_faults; i++) {
+    for (size_t i = 0; i < s->n_faults; i++) {
         cli_json_object(j);
-        cli_json_text(cli_key(j, "node"), t->fault[i].path);
-        cli_json_text(cli_key(j, "code"), zarr_status_text(t->fault[i].status));
-        cli_json_text(cli_key(j, "reason"), t->fault[i].reason);
+        cli_json_text(cli_key(j, "node"), s->fault[i].path);
+        cli_json_text(cli_key(j, "code"), zarr_status_text(s->fault[i].status));
+        cli_json_text(cli_key(j, "reason"), s->fault[i].reason);
         cli_json_end(j);
     }
     cli_json_end(j);
-    cli_json_u64(cli_key(j, "objects"), t->n_objects);
-    info_count_json(cli_key(j, "objects_possible"), t->n_total);
-    cli_json_u64(cli_key(j, "bytes"), t->bytes);
-    info_count_json(cli_key(j, "decoded_bytes"), t->decoded);
-    info_files_json(j, &t->files);
-    cli_json_end(j);
 }
 
-static const char *kind_name(uint32_t kind)
+void info_stats_json(struct cli_json *j, const struct info_stats *s, bool is_group)
 {
-    return kind == ZARR_NODE_ARRAY   ? "array"
-           : kind == ZARR_NODE_GROUP ? "group"
-                                     : "broken";
+    cli_json_object(cli_key(j, "stored"));
+    if (is_group) {
+        cli_json_u64(cli_key(j, "arrays"), s->n_arrays);
+        cli_json_u64(cli_key(j, "groups"), s->n_groups);
+        faults_json(j, s);
+    }
+    cli_json_u64(cli_key(j, "objects"), s->n_objects);
+    info_count_json(cli_key(j, "objects_possible"), s->n_total);
+    cli_json_u64(cli_key(j, "bytes"), s->bytes);
+    if (is_group)
+        info_count_json(cli_key(j, "decoded_bytes"), s->decoded);
+    info_files_json(j, &s->files);
+    cli_json_end(j);
 }
 
 /* ---- members of a group ---- */
@@ -340,32 +302,30 @@ static void children_text(struct cli *cli, const struct children *l)
             if (m->array)
                 info_variable_text(cli, m->array, m->name, files);
             else
-                info_row(cli, kind_name(m->kind), "%s%s", m->name, files);
+                info_row(cli, cli_kind_name(m->kind), "%s%s", m->name, files);
         }
 }
 
 static void group_text(struct cli *cli, const struct cli_node *node,
-                       const struct totals *totals, const struct children *l)
+                       const struct info_stats *stats, const struct children *l)
 {
     cli_line(cli, "%s\n", node->shown);
     info_row(cli, "group", "Zarr v%d%s", (int)node->zarr_format,
              zarr_group_is_consolidated(node->group) ? ", consolidated metadata" : "");
-    if (totals)
-        totals_text(cli, totals);
-    if (totals)
+    if (stats) {
+        stats_text(cli, stats);
         info_store_text(cli, node->store);
+    }
     info_attributes(cli, zarr_group_attributes(node->group));
     open_children(node, l);
     children_text(cli, l);
 }
 
 static void group_json(struct cli *cli, const struct cli_node *node,
-                       const struct totals *totals, const struct children *l)
+                       const struct info_stats *stats, const struct children *l)
 {
-    struct cli_json *j = cli_json(cli);
+    struct cli_json *j = cli_json_node(cli, node->shown);
 
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "node"), node->shown);
     cli_json_text(cli_key(j, "path"), node->path);
     cli_json_text(cli_key(j, "kind"), "group");
     cli_json_i64(cli_key(j, "zarr_format"), node->zarr_format);
@@ -376,84 +336,69 @@ static void group_json(struct cli *cli, const struct cli_node *node,
     for (size_t i = 0; i < l->n; i++) {
         cli_json_object(j);
         cli_json_text(cli_key(j, "name"), l->item[i].name);
-        cli_json_text(cli_key(j, "kind"), kind_name(l->item[i].kind));
-        if (totals)
+        cli_json_text(cli_key(j, "kind"), cli_kind_name(l->item[i].kind));
+        if (stats)
             info_files_json(j, &l->item[i].files);
         cli_json_end(j);
     }
     cli_json_end(j);
-    if (totals)
-        totals_json(j, totals);
-    if (totals)
+    if (stats) {
+        info_stats_json(j, stats, true);
         info_store_json(j, node->store);
+    }
     cli_json_end(j);
 }
 
-static int group_info(struct cli *cli, struct cli_node *node)
+static int group_info(struct cli *cli, const struct cli_node *node,
+                      const struct info_stats *stats)
 {
     const zarr_list_options o = {
         .struct_size = sizeof o, .flags = ZARR_MEMBERS_GO_ON, .cancel = cli_cancel};
-    const bool want = cli_flag(cli, "stats");
-    struct totals totals = {0};
     struct children children = {0};
     zarr_error err = {0};
-    zarr_status st = cli_node_group(node, &err);
-    int rc = !st && want ? get_totals(cli, node, &totals) : CLI_OK;
+    const zarr_status st = zarr_group_list(node->group, add_child, &children, &o, &err);
 
-    if (rc)
-        goto out;
-    if (!st)
-        st = zarr_group_list(node->group, add_child, &children, &o, &err);
-    for (size_t i = 0; i < children.n && want; i++)
+    for (size_t i = 0; i < children.n && stats; i++)
         children.item[i].files = count_files(node, children.item[i].name);
     if (!st)
-        (cli->json ? group_json : group_text)(cli, node, want ? &totals : NULL,
-                                              &children);
-    rc = st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown)
-            : faults_exit_code(&totals);
-out:
+        (cli->json ? group_json : group_text)(cli, node, stats, &children);
     children_free(&children);
-    totals_free(&totals);
-    return rc;
+    return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
 }
 
 /* ---- the command ---- */
 
-static int raw_metadata(struct cli *cli, struct cli_node *node)
+static int info_node(struct cli *cli, struct cli_node *node)
 {
+    struct info_stats stats = {0}, *want = cli_flag(cli, "stats") ? &stats : NULL;
     zarr_error err = {0};
-    zarr_status st;
+    const zarr_status st = node->array ? ZARR_OK : cli_node_group(node, &err);
+    int rc = CLI_OK;
 
-    if (node->kind == ZARR_NODE_ARRAY)
-        return cli_printf(cli, "%s\n", zarr_array_metadata(node->array));
-    st = cli_node_group(node, &err);
-    if (!st)
-        cli_printf(cli, "%s\n", zarr_group_metadata(node->group));
-    return st ? cli_fail(cli, st, &err, "cannot read group %s", node->shown) : CLI_OK;
+    if (st)
+        return cli_fail(cli, st, &err, "cannot read group %s", node->shown);
+    if (cli_flag(cli, "metadata"))
+        return cli_printf(cli, "%s\n",
+                          node->array ? zarr_array_metadata(node->array)
+                                      : zarr_group_metadata(node->group));
+    if (want)
+        rc = get_stats(cli, node, want);
+    if (!rc && node->group)
+        rc = group_info(cli, node, want);
+    else if (!rc)
+        (cli->json ? info_array_json : info_array_text)(cli, node, want);
+    rc = rc ? rc : faults_exit_code(&stats);
+    stats_free(&stats);
+    return rc;
 }
 
 static int info_one(struct cli *cli, const char *place)
 {
     struct cli_node node = {0};
-    struct info_stats stats;
-    bool want = cli_flag(cli, "stats");
     int rc = cli_node_open(cli, place, CLI_OPEN_ANY, &node);
 
-    if (rc)
-        goto out;
-    if (cli_flag(cli, "metadata")) {
-        rc = raw_metadata(cli, &node);
-    } else if (node.kind == ZARR_NODE_GROUP) {
-        rc = group_info(cli, &node);
-    } else {
-        if (want)
-            rc = get_stats(cli, &node, &stats);
-        if (!rc && cli->json)
-            info_array_json(cli, &node, want ? &stats : NULL);
-        else if (!rc)
-            info_array_text(cli, &node, want ? &stats : NULL);
-    }
-out:
+    if (!rc)
+        rc = info_node(cli, &node);
     cli_node_close(&node);
     return rc;
 }

@@ -25,50 +25,32 @@ struct listing {
 static char *member(const char *object, const char *key)
 {
     size_t n = 0;
-    const char *value = object ? cli_json_member(object, key, &n) : NULL;
+    const char *value = cli_json_member(object, key, &n);
 
     return value ? cli_json_line(value, n) : NULL;
 }
 
-static char *unquote(char *json)
-{
-    char *text = json ? cli_json_unquote(json, strlen(json)) : NULL;
-
-    if (!text)
-        return json;
-    free(json);
-    return text;
-}
-
-/* The name of a data type, which is a string or an object with a member name. */
+/* The name of a data type, which is a string or an object with a member name; of a struct
+ * in v2, its list of fields. */
 static char *data_type_name(const char *metadata)
 {
-    char *type = member(metadata, "data_type");
-    char *name;
+    size_t n = 0;
+    const char *v2 = cli_json_member(metadata, "dtype", &n);
+    const char *v3 = cli_json_member(metadata, "data_type", &n);
+    const char *type = v3 ? v3 : v2, *name = cli_json_member(type, "name", &n);
+    char *text = type ? cli_json_unquote(name ? name : type, n) : NULL;
 
-    if (!type)
-        type = member(metadata, "dtype"); /* v2 */
-    if (!type || *type != '{')
-        return unquote(type);
-    name = unquote(member(type, "name"));
-    free(type);
-    return name;
+    return text || !type ? text : cli_json_line(type, n);
 }
 
 static char *chunks_json(const char *metadata)
 {
-    char *grid = member(metadata, "chunk_grid");
-    char *conf, *chunks;
+    size_t n = 0;
+    const char *grid = cli_json_member(metadata, "chunk_grid", &n);
+    const char *conf = cli_json_member(grid, "configuration", &n);
+    char *chunks = conf ? member(conf, "chunk_shape") : member(metadata, "chunks");
 
-    if (!grid)
-        return member(metadata, "chunks"); /* v2 */
-    conf = member(grid, "configuration");
-    chunks = member(conf, "chunk_shape");
-    if (!chunks)
-        chunks = member(conf, "chunk_shapes"); /* rectilinear */
-    free(conf);
-    free(grid);
-    return chunks;
+    return chunks ? chunks : member(conf, "chunk_shapes"); /* rectilinear */
 }
 
 static int add_entry(void *user, const zarr_node_item *item)
@@ -138,13 +120,6 @@ static int collect(struct cli *cli, struct cli_node *node, bool recursive,
     return st ? cli_fail(cli, st, &err, "cannot list %s", node->shown) : CLI_OK;
 }
 
-static const char *kind_name(uint32_t kind)
-{
-    return kind == ZARR_NODE_ARRAY   ? "array"
-           : kind == ZARR_NODE_GROUP ? "group"
-                                     : "broken";
-}
-
 static void listing_json(struct cli *cli, const struct cli_node *node,
                          const struct listing *l)
 {
@@ -157,7 +132,7 @@ static void listing_json(struct cli *cli, const struct cli_node *node,
         cli_json_object(j);
         cli_json_text(cli_key(j, "path"), e->path);
         cli_json_text(cli_key(j, "name"), e->name);
-        cli_json_text(cli_key(j, "kind"), kind_name(e->kind));
+        cli_json_text(cli_key(j, "kind"), cli_kind_name(e->kind));
         cli_json_i64(cli_key(j, "zarr_format"), e->zarr_format);
         cli_json_i64(cli_key(j, "depth"), e->depth);
         if (e->kind == ZARR_NODE_ARRAY) {
@@ -195,7 +170,7 @@ static int list_long(struct cli *cli, const struct listing *l, bool recursive)
                           (int)wide, entry_name(l, e, recursive), e->type ? e->type : "?",
                           e->shape ? e->shape : "?");
         else
-            rc = cli_line(cli, "%s v%d  %s", kind_name(e->kind), (int)e->zarr_format,
+            rc = cli_line(cli, "%s v%d  %s", cli_kind_name(e->kind), (int)e->zarr_format,
                           entry_name(l, e, recursive));
         if (!rc && e->chunks)
             rc = cli_line(cli, " in %s", e->chunks);

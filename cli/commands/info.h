@@ -14,9 +14,20 @@ struct info_files {
     bool is_local; /* false: `allocated` means nothing */
 };
 
-/* Statistics of the stored chunks. */
+/* A node that cannot be opened, or whose chunks cannot be listed. */
+struct info_fault {
+    char *path, *reason; /* owned */
+    zarr_status status;
+    bool is_limit; /* of this run: it can be raised */
+};
+
+/* What is stored: sums of an array, or of a group and everything below it; UINT64_MAX:
+ * more than 64 bits. */
 struct info_stats {
-    uint64_t n_objects, bytes, n_total;
+    uint64_t n_arrays, n_groups;
+    uint64_t n_objects, n_total, bytes, decoded;
+    struct info_fault *fault;
+    size_t n_faults;
     struct info_files files;
 };
 
@@ -43,6 +54,8 @@ void info_files_format(const struct info_files *f, const char *before, char *tex
                        size_t cap);
 void info_files_text(struct cli *cli, const struct info_files *f);
 void info_files_json(struct cli_json *j, const struct info_files *f);
+/* Writes the member "stored". */
+void info_stats_json(struct cli_json *j, const struct info_stats *s, bool is_group);
 /* What the store has sent and received so far, if it has a network, and the dead bytes of
  * an archive: two lines, or the members "requests" and "dead". */
 void info_store_text(struct cli *cli, const zarr_store *store);

@@ -21,18 +21,6 @@ uint64_t info_decoded_bytes(const zarr_array *array)
                    zarr_dtype_item_bytes(zarr_array_dtype(array)));
 }
 
-/* The type of a field with the shape of its subarray: "int16 (2, 3)". Owned. */
-static char *field_type_text(const zarr_dtype_field *f)
-{
-    char *shape = f->ndim ? cli_shape_text(f->ndim, f->shape) : cli_strdup("");
-    char *text = cli_format(
-        "%s%s%s", zarr_dtype_n_fields(f->dtype) ? "struct" : cli_type_name(f->dtype),
-        *shape ? " " : "", shape);
-
-    free(shape);
-    return text;
-}
-
 /* ---- as text ---- */
 
 void info_row(struct cli *cli, const char *name, const char *format, ...)
@@ -80,83 +68,53 @@ static void add_codec(struct cli_string *out, const char *codec)
     cli_string_add(out, ")", 1);
 }
 
-/* Adds a JSON list of lengths as "(4, 4)". */
-static void add_shape(struct cli_string *out, const char *list)
+/* Adds a sharding codec by its configuration: its index codecs, and the shape of its
+ * chunks unless an earlier row has it (has_shape). */
+static void add_sharding(struct cli_string *out, const char *conf, bool has_shape)
 {
-    size_t n = 0;
-
-    cli_string_add(out, "(", 1);
-    for (size_t i = 0;; i++) {
-        const char *item = list ? cli_json_item(list, i, &n) : NULL;
-
-        if (!item)
-            break;
-        cli_string_add(out, ", ", i ? 2 : 0);
-        cli_string_add(out, item, n);
-    }
-    cli_string_add(out, ")", 1);
-}
-
-/* Prints a sharding codec by its configuration: its index codecs, and the shape of its
- * chunks unless an earlier row has it (has_shape). Returns the list of inner codecs. */
-static const char *sharding_row(struct cli *cli, const char *conf, bool first, int depth,
-                                bool has_shape)
-{
-    size_t n = 0;
+    size_t n = 0, m = 0;
     const char *shape = cli_json_member(conf, "chunk_shape", &n);
-    const char *location = cli_json_member(conf, "index_location", &n);
-    const char *list = cli_json_member(conf, "index_codecs", &n);
-    struct cli_string chunks = {0}, index = {0};
+    const char *location = cli_json_member(conf, "index_location", &m);
+    const char *at = cli_json_members(cli_json_member(conf, "index_codecs", &m)), *codec;
+    char *lengths = shape && !has_shape ? cli_json_line(shape, n) : NULL;
 
-    if (!has_shape) {
-        cli_string_add(&chunks, ", chunks ", 9);
-        add_shape(&chunks, shape);
+    cli_string_printf(out, "sharding_indexed");
+    if (lengths) /* [4, 4] */
+        cli_string_printf(out, ", chunks (%.*s)", (int)strlen(lengths) - 2, lengths + 1);
+    cli_string_printf(out, ", index%s:",
+                      location && strncmp(location, "\"start\"", 7) == 0 ? " at start"
+                                                                         : "");
+    while ((codec = cli_json_next(&at, NULL, &n))) {
+        cli_string_add(out, " ", 1);
+        add_codec(out, codec);
     }
-    for (size_t i = 0; list; i++) {
-        const char *item = cli_json_item(list, i, &n);
-
-        if (!item)
-            break;
-        cli_string_add(&index, " ", i ? 1 : 0);
-        add_codec(&index, item);
-    }
-    info_row(cli, first ? "codecs" : "", "%*ssharding_indexed%s, index%s: %s", depth * 2,
-             "", chunks.text ? chunks.text : "",
-             location && strncmp(location, "\"start\"", 7) == 0 ? " at start" : "",
-             index.text ? index.text : "");
-    cli_string_free(&chunks);
-    cli_string_free(&index);
-    return cli_json_member(conf, "codecs", &n);
+    free(lengths);
 }
 
 /* Prints the chain of codecs; inner codecs of shards are indented. */
 static void codecs_rows(struct cli *cli, const zarr_array *array)
 {
-    const char *list = zarr_array_codecs(array);
-    bool first = true;
+    const char *list = zarr_array_codecs(array), *title = "codecs";
 
     for (int depth = 0; list; depth++) {
-        const char *inner = NULL;
+        const char *at = cli_json_members(list), *codec;
         size_t n = 0;
 
-        for (size_t i = 0;; i++) {
+        list = NULL;
+        while ((codec = cli_json_next(&at, NULL, &n))) {
+            const char *shards = cli_sharding_config(codec);
             struct cli_string text = {0};
-            const char *codec = cli_json_item(list, i, &n);
-            const char *shards = codec ? cli_sharding_config(codec) : NULL;
 
-            if (!codec)
-                break;
             if (shards) {
-                inner = sharding_row(cli, shards, first, depth,
-                                     depth == 0 && cli_is_sharded(array));
+                add_sharding(&text, shards, depth == 0 && cli_is_sharded(array));
+                list = cli_json_member(shards, "codecs", &n);
             } else {
                 add_codec(&text, codec);
-                info_row(cli, first ? "codecs" : "", "%*s%s", depth * 2, "", text.text);
             }
+            info_row(cli, title, "%*s%s", depth * 2, "", text.text);
             cli_string_free(&text);
-            first = false;
+            title = "";
         }
-        list = inner;
     }
 }
 
@@ -242,8 +200,8 @@ static char *grid_text(const zarr_array *a)
 {
     const char *grid = zarr_array_chunk_grid(a);
     size_t n = 0;
-    const char *config = grid ? cli_json_member(grid, "configuration", &n) : NULL;
-    const char *edges = config ? cli_json_member(config, "chunk_shapes", &n) : NULL;
+    const char *config = cli_json_member(grid, "configuration", &n);
+    const char *edges = cli_json_member(config, "chunk_shapes", &n);
 
     if (edges)
         return cli_format("%.*s", (int)n, edges);
@@ -281,16 +239,16 @@ static void grid_rows(struct cli *cli, const zarr_array *a)
     shape_row(cli, "chunks", a, zarr_array_chunk_shape(a), more);
 }
 
-static void stats_rows(struct cli *cli, const zarr_array *a, const struct info_stats *s)
+static void stats_rows(struct cli *cli, const struct info_stats *s)
 {
     char text[16], count[32];
-    double all = (double)info_decoded_bytes(a);
 
     info_row(cli, "stored", "%s in %" PRIu64 " of %s objects",
              cli_bytes_text(s->bytes, text), s->n_objects, count_text(s->n_total, count));
-    if (s->bytes && s->n_total && info_decoded_bytes(a) != UINT64_MAX)
+    if (s->bytes && s->n_total && s->decoded != UINT64_MAX)
         info_row(cli, "ratio", "%.3g",
-                 all * ((double)s->n_objects / (double)s->n_total) / (double)s->bytes);
+                 (double)s->decoded * ((double)s->n_objects / (double)s->n_total) /
+                     (double)s->bytes);
     info_files_text(cli, &s->files);
 }
 
@@ -367,14 +325,16 @@ static void fields_rows(struct cli *cli, const zarr_dtype *type, int depth)
 {
     for (uint64_t i = 0; i < zarr_dtype_n_fields(type); i++) {
         zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
-        char *text;
+        char *shape;
 
         if (zarr_dtype_field_at(type, i, &f, NULL) != ZARR_OK)
             return;
-        text = field_type_text(&f);
-        info_row(cli, depth || i ? "" : "fields", "%*s%s: %s, byte %" PRIu64, depth * 2,
-                 "", f.name, text, f.offset);
-        free(text);
+        shape = f.ndim ? cli_shape_text(f.ndim, f.shape) : cli_strdup("");
+        info_row(cli, depth || i ? "" : "fields", "%*s%s: %s%s%s, byte %" PRIu64,
+                 depth * 2, "", f.name,
+                 zarr_dtype_n_fields(f.dtype) ? "struct" : cli_type_name(f.dtype),
+                 f.ndim ? " " : "", shape, f.offset);
+        free(shape);
         fields_rows(cli, f.dtype, depth + 1);
     }
 }
@@ -404,7 +364,7 @@ void info_array_text(struct cli *cli, const struct cli_node *node,
                  ? "more than 2^64 bytes"
                  : cli_bytes_text(info_decoded_bytes(a), bytes));
     if (stats)
-        stats_rows(cli, a, stats);
+        stats_rows(cli, stats);
     if (stats)
         info_store_text(cli, node->store);
     info_attributes(cli, zarr_array_attributes(a));
@@ -449,26 +409,14 @@ void info_count_json(struct cli_json *j, uint64_t n)
         cli_json_u64(j, n);
 }
 
-static void stats_json(struct cli_json *j, const struct info_stats *s)
-{
-    cli_json_object(cli_key(j, "stored"));
-    cli_json_u64(cli_key(j, "objects"), s->n_objects);
-    info_count_json(cli_key(j, "objects_possible"), s->n_total);
-    cli_json_u64(cli_key(j, "bytes"), s->bytes);
-    info_files_json(j, &s->files);
-    cli_json_end(j);
-}
-
 void info_array_json(struct cli *cli, const struct cli_node *node,
                      const struct info_stats *stats)
 {
     const zarr_array *a = node->array;
     const int32_t ndim = zarr_array_ndim(a);
-    struct cli_json *j = cli_json(cli);
+    struct cli_json *j = cli_json_node(cli, node->shown);
     char *fill = cli_fill_text(zarr_array_dtype(a), zarr_array_fill_value(a), NULL);
 
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "node"), node->shown);
     cli_json_text(cli_key(j, "path"), node->path);
     cli_json_text(cli_key(j, "kind"), "array");
     cli_json_i64(cli_key(j, "zarr_format"), node->zarr_format);
@@ -486,7 +434,7 @@ void info_array_json(struct cli *cli, const struct cli_node *node,
     cli_json_raw(cli_key(j, "codecs"), zarr_array_codecs(a));
     info_count_json(cli_key(j, "bytes"), info_decoded_bytes(a));
     if (stats)
-        stats_json(j, stats);
+        info_stats_json(j, stats, false);
     if (stats)
         info_store_json(j, node->store);
     cli_json_raw(cli_key(j, "attributes"), zarr_array_attributes(a));

@@ -17,6 +17,13 @@ const char *cli_type_name(const zarr_dtype *type)
     return name ? name : zarr_dtype_v2(type);
 }
 
+const char *cli_kind_name(uint32_t kind)
+{
+    return kind == ZARR_NODE_ARRAY   ? "array"
+           : kind == ZARR_NODE_GROUP ? "group"
+                                     : "broken";
+}
+
 bool cli_is_sharded(const zarr_array *array)
 {
     const uint64_t *chunks = zarr_array_chunk_shape(array),

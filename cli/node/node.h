@@ -195,6 +195,8 @@ zarr_status cli_memory_download(struct cli *cli, const zarr_memory *block, void 
 
 /* The v3 name of a data type, or its v2 name if v3 has none. Never NULL; borrowed. */
 const char *cli_type_name(const zarr_dtype *type);
+/* "array", "group", or "broken" for all other kinds. */
+const char *cli_kind_name(uint32_t kind);
 /* Whether an object holds more than one chunk. */
 bool cli_is_sharded(const zarr_array *array);
 /* The configuration of a sharding codec (codec: JSON), or NULL for any other codec. */
