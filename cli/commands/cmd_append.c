@@ -171,6 +171,9 @@ static int read_axis(struct appending *a)
     int rc = cli_i64(a->cli, "axis", &axis);
 
     a->ndim = zarr_array_ndim(a->node.array);
+    if (a->ndim == 0)
+        return cli_error(a->cli, CLI_USAGE, NULL, "%s is a scalar and cannot grow",
+                         a->node.shown);
     if (!rc && axis < 0)
         axis += a->ndim;
     if (!rc && (axis < 0 || axis >= a->ndim))
@@ -185,17 +188,17 @@ static int read_axis(struct appending *a)
 static int match_npy(struct appending *a)
 {
     const uint64_t *want = zarr_array_shape(a->node.array);
+    const zarr_dtype *type = zarr_array_dtype(a->node.array);
     struct input *in = &a->in;
-    bool ok = true;
+    bool ok;
 
-    if (cli_npy_represents(in->dtype, zarr_array_dtype(a->node.array))) {
+    if (cli_npy_represents(in->dtype, type)) {
         a->file_type = in->dtype;
-        in->dtype = zarr_array_dtype(a->node.array);
+        in->dtype = type;
     }
-    if (!zarr_dtype_equal(in->dtype, zarr_array_dtype(a->node.array)))
+    if (!zarr_dtype_equal(in->dtype, type))
         return cli_error(a->cli, CLI_USAGE, NULL, "%s has data type %s, the array has %s",
-                         in->source.name, cli_type_name(in->dtype),
-                         cli_type_name(zarr_array_dtype(a->node.array)));
+                         in->source.name, cli_type_name(in->dtype), cli_type_name(type));
     if (in->ndim == a->ndim - 1) {
         memmove(&in->shape[a->axis + 1], &in->shape[a->axis],
                 (size_t)(in->ndim - a->axis) * sizeof *in->shape);
@@ -221,10 +224,11 @@ static int match_npy(struct appending *a)
 static int match_raw(struct appending *a)
 {
     struct input *in = &a->in;
-    const char *order = cli_text(a->cli, "byte-order");
+    const uint32_t order = cli_choice(a->cli, "byte-order"); /* as ZARR_ORDER_* */
 
     in->dtype = zarr_array_dtype(a->node.array);
-    in->byte_order = order && *order == 'b' ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
+    if (order)
+        in->byte_order = order;
     in->ndim = a->ndim;
     memcpy(in->shape, zarr_array_shape(a->node.array),
            (size_t)a->ndim * sizeof *in->shape);
@@ -241,27 +245,22 @@ static int match_raw(struct appending *a)
 
 static int match(struct appending *a)
 {
-    const uint64_t *shape = zarr_array_shape(a->node.array);
+    const zarr_dtype *type = zarr_array_dtype(a->node.array);
     uint64_t one[ZARR_MAX_RANK];
 
-    if (a->ndim == 0)
-        return cli_error(a->cli, CLI_USAGE, NULL, "%s is a scalar and cannot grow",
-                         a->node.shown);
-    memcpy(one, shape, (size_t)a->ndim * sizeof *one);
+    memcpy(one, zarr_array_shape(a->node.array), (size_t)a->ndim * sizeof *one);
     one[a->axis] = 1;
-    a->row_bytes = cli_mul(cli_product(a->ndim, one),
-                           zarr_dtype_item_bytes(zarr_array_dtype(a->node.array)));
-    if (a->row_bytes == 0 && !zarr_dtype_variable(zarr_array_dtype(a->node.array)))
+    a->row_bytes = cli_mul(cli_product(a->ndim, one), zarr_dtype_item_bytes(type));
+    if (a->row_bytes == 0 && !zarr_dtype_variable(type))
         return cli_error(a->cli, CLI_UNSUPPORTED, "zarrc resize makes it longer.",
                          "one step of %s along axis %d has no elements", a->node.shown,
                          (int)a->axis);
-    if (a->row_bytes == UINT64_MAX ||
-        zarr_dtype_variable(zarr_array_dtype(a->node.array)))
+    if (a->row_bytes == UINT64_MAX || zarr_dtype_variable(type))
         return cli_error(a->cli, CLI_UNSUPPORTED,
                          "Use a text file with --format=lines, elements or json.",
                          "elements of type %s cannot be appended from a file of raw "
                          "elements",
-                         cli_type_name(zarr_array_dtype(a->node.array)));
+                         cli_type_name(type));
     return a->in.is_npy ? match_npy(a) : match_raw(a);
 }
 
@@ -416,11 +415,7 @@ static int append_text(struct appending *a, const char *format)
         return rc;
     a->in.dtype = zarr_array_dtype(a->node.array);
     a->in.byte_order = 0;
-    if (a->ndim == 0)
-        rc = cli_error(cli, CLI_USAGE, NULL, "%s is a scalar and cannot grow",
-                       a->node.shown);
-    if (!rc)
-        rc = cli_elements_read(cli, &a->in.source, format, a->in.dtype, -1, &e);
+    rc = cli_elements_read(cli, &a->in.source, format, a->in.dtype, -1, &e);
     a->in.ndim = e.ndim;
     memcpy(a->in.shape, e.shape, sizeof e.shape);
     if (!rc)
@@ -428,39 +423,37 @@ static int append_text(struct appending *a, const char *format)
     if (!rc && e.n > 0)
         rc = append_tensor(a, e.data, e.n * e.item_bytes, a->in.shape[a->axis]);
     cli_elements_free(&e);
-    return rc ? rc : cli_node_flush(cli, &a->node);
+    return rc;
 }
 
-static int append(struct appending *a)
+static int append_file(struct appending *a, const char *format)
 {
-    const char *format = cli_text(a->cli, "format");
-    int rc = read_axis(a);
+    int rc = open_input(a->cli, a->cli->args[1], format, &a->in);
 
-    if (!rc && cli_is_text_format(format))
-        return append_text(a, format);
-    if (!rc)
-        rc = open_input(a->cli, a->cli->args[1], format, &a->in);
     if (!rc)
         rc = match(a);
     if (rc)
         return rc;
     if (a->in.data_bytes == UINT64_MAX)
-        rc = append_stream(a);
-    else if (a->in.shape[a->axis] > 0)
-        rc = append_tensor(a, (char *)a->in.map + a->in.data_at, a->in.data_bytes,
-                           a->in.shape[a->axis]);
-    if (!rc)
-        rc = cli_node_flush(a->cli, &a->node);
-    return rc;
+        return append_stream(a);
+    return a->in.shape[a->axis] == 0
+               ? CLI_OK
+               : append_tensor(a, (char *)a->in.map + a->in.data_at, a->in.data_bytes,
+                               a->in.shape[a->axis]);
 }
 
 static int run(struct cli *cli)
 {
     struct appending a = {.cli = cli};
+    const char *format = cli_text(cli, "format");
     int rc = cli_node_open(cli, cli->args[0], CLI_OPEN_ARRAY | CLI_OPEN_WRITE, &a.node);
 
     if (!rc)
-        rc = append(&a);
+        rc = read_axis(&a);
+    if (!rc)
+        rc = (cli_is_text_format(format) ? append_text : append_file)(&a, format);
+    if (!rc)
+        rc = cli_node_flush(cli, &a.node);
     if (!rc)
         report(&a);
     if (a.node.began)
