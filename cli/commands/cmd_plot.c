@@ -58,7 +58,6 @@ struct plot {
     double percent[2];
     struct plot_style style;
     struct plot_data data;
-    char *title;
 };
 
 static int read_size(struct plot *p)
@@ -92,24 +91,18 @@ static int read_size(struct plot *p)
 static int read_percentiles(struct plot *p)
 {
     const char *text = cli_text(p->cli, "percentiles");
-    char *copy, *comma;
-    bool ok;
+    char *end = NULL;
 
     p->percent[0] = 2;
     p->percent[1] = 98;
     if (!text)
         return CLI_OK;
-    copy = cli_strdup(text);
-    comma = strchr(copy, ',');
-    if (comma)
-        *comma = '\0';
-    ok = comma && cli_parse_f64(copy, &p->percent[0]) &&
-         cli_parse_f64(comma + 1, &p->percent[1]) && p->percent[0] >= 0 &&
-         p->percent[0] < p->percent[1] && p->percent[1] <= 100;
-    free(copy);
-    return ok ? CLI_OK
-              : cli_error(p->cli, CLI_USAGE, "Write --percentiles=2,98.",
-                          "option --percentiles: \"%s\" is not valid", text);
+    p->percent[0] = strtod(text, &end);
+    return *end == ',' && cli_parse_f64(end + 1, &p->percent[1]) && p->percent[0] >= 0 &&
+                   p->percent[0] < p->percent[1] && p->percent[1] <= 100
+               ? CLI_OK
+               : cli_error(p->cli, CLI_USAGE, "Write --percentiles=2,98.",
+                           "option --percentiles: \"%s\" is not valid", text);
 }
 
 static int read_options(struct plot *p)
@@ -168,10 +161,10 @@ static void make_title(struct plot *p)
     const char *given = cli_text(p->cli, "title");
     const char *unit = p->data.unit;
 
-    p->title = given ? cli_strdup(given)
-                     : cli_format("%s%s%s%s%s", p->node.shown, p->data.region,
-                                  unit ? " (" : "", unit ? unit : "", unit ? ")" : "");
-    p->style.title = p->title;
+    p->style.title =
+        given ? cli_strdup(given)
+              : cli_format("%s%s%s%s%s", p->node.shown, p->data.region, unit ? " (" : "",
+                           unit ? unit : "", unit ? ")" : "");
 }
 
 static int write_png(struct plot *p)
@@ -188,7 +181,7 @@ static int write_png(struct plot *p)
     if (!rc)
         rc = cli_file_create(p->cli, output, cli_flag(p->cli, "force"), &file);
     if (!rc) {
-        cli_canvas_init(&canvas, p->width, p->height, (struct plot_rgb){255, 255, 255});
+        cli_canvas_init(&canvas, p->width, p->height);
         cli_plot_draw(&canvas, &p->data, &p->style);
         rc = cli_canvas_write(p->cli, &canvas, file.file);
     }
@@ -224,20 +217,15 @@ static void report_axes(struct cli_json *j, const struct plot *p)
 
 static void report_json(const struct plot *p)
 {
-    struct cli_json *j = cli_json(p->cli);
+    struct cli_json *j = cli_json_node(p->cli, p->node.shown);
+    const struct plot_axis *a = p->data.axis;
+    const uint64_t shape[] = {a[0].n, a[1].n};
+    const uint64_t samples[] = {a[0].n_samples, a[1].n_samples};
     const bool any = p->data.n_finite > 0;
 
-    cli_json_object(j);
-    cli_json_text(cli_key(j, "node"), p->node.shown);
     cli_json_text(cli_key(j, "region"), p->data.region);
-    cli_json_list(cli_key(j, "shape"));
-    for (int i = 2 - p->data.ndim; i < 2; i++)
-        cli_json_u64(j, p->data.axis[i].n);
-    cli_json_end(j);
-    cli_json_list(cli_key(j, "samples"));
-    for (int i = 2 - p->data.ndim; i < 2; i++)
-        cli_json_u64(j, p->data.axis[i].n_samples);
-    cli_json_end(j);
+    cli_json_shape(cli_key(j, "shape"), p->data.ndim, &shape[2 - p->data.ndim]);
+    cli_json_shape(cli_key(j, "samples"), p->data.ndim, &samples[2 - p->data.ndim]);
     cli_json_bool(cli_key(j, "sampled"), p->data.sampled);
     cli_json_f64(cli_key(j, "min"), any ? p->data.min : (double)NAN);
     cli_json_f64(cli_key(j, "max"), any ? p->data.max : (double)NAN);
@@ -246,18 +234,16 @@ static void report_json(const struct plot *p)
     cli_json_f64(cli_key(j, "high"), p->style.range.high);
     report_axes(j, p);
     cli_json_text(cli_key(j, "file"), cli_text(p->cli, "output"));
-    cli_json_end(j);
 }
 
 static int plot(struct plot *p)
 {
-    const struct plot_request request = {.cli = p->cli,
-                                         .node = &p->node,
-                                         .rows = (uint64_t)p->height * (p->term ? 2 : 1),
-                                         .columns = (uint64_t)p->width,
-                                         .hide_fill = cli_flag(p->cli, "hide-fill")};
-    int rc = cli_plot_read(&request, &p->data);
+    int rc;
 
+    p->data = (struct plot_data){
+        .most = {(uint64_t)p->height * (p->term ? 2 : 1), (uint64_t)p->width},
+        .hide_fill = cli_flag(p->cli, "hide-fill")};
+    rc = cli_plot_read(p->cli, &p->node, &p->data);
     if (!rc)
         rc = choose_range(p);
     if (rc)
@@ -290,7 +276,7 @@ static int run(struct cli *cli)
     if (!rc)
         rc = plot(&p);
     cli_plot_data_free(&p.data);
-    free(p.title);
+    free(p.style.title);
     cli_node_close(&p.node);
     return rc;
 }

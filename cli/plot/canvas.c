@@ -69,15 +69,19 @@ struct plot_rgb cli_plot_color(const char *map, double t)
     return (struct plot_rgb){mix(a.r, b.r, at), mix(a.g, b.g, at), mix(a.b, b.b, at)};
 }
 
+struct plot_rgb cli_plot_value_color(const struct plot_style *style, double value)
+{
+    return isnan(value) ? cli_plot_missing
+                        : cli_plot_color(style->map, cli_plot_share(style->range, value));
+}
+
 /* ---- pixels ---- */
 
-void cli_canvas_init(struct plot_canvas *c, int width, int height,
-                     struct plot_rgb background)
+void cli_canvas_init(struct plot_canvas *c, int width, int height)
 {
     c->width = width;
     c->height = height;
     c->pixels = cli_alloc((size_t)width * (size_t)height * 3);
-    cli_canvas_fill(c, (struct plot_box){0, 0, width, height}, background);
 }
 
 void cli_canvas_free(struct plot_canvas *c)
@@ -173,11 +177,6 @@ int cli_text_width(const char *text, int scale)
     const int n = cli_font_count(text);
 
     return n > 0 ? (n * (PLOT_FONT_WIDTH + 1) - 1) * scale : 0;
-}
-
-int cli_text_height(int scale)
-{
-    return PLOT_FONT_HEIGHT * scale;
 }
 
 static double bit_at(const uint8_t *glyph, int column, int row)

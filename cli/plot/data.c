@@ -40,7 +40,7 @@ static void read_dim(const char *at, uint64_t length, struct dim_region *p)
     p->is_index = !colon && cli_parse_i64(at, &p->start);
     snprintf(p->text, sizeof p->text, "%s", strlen(at) < sizeof p->text ? at : "[...]");
     if (second && cli_parse_i64(second + 1, &v) && v != 0)
-        p->step = v;
+        p->step = v > -INT64_MAX ? v : -INT64_MAX;
     if (colon && cli_parse_i64(first, &v))
         p->start = clip(v, (int64_t)length, p->step < 0);
     else if (colon)
@@ -55,14 +55,12 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static void set_chunks(struct sampling *s, const zarr_array *array,
-                       const struct dim_region *p)
+static void set_chunks(struct plot_axis *s, const zarr_array *array)
 {
     const uint64_t *chunk = zarr_array_chunk_shape(array);
-    const uint64_t step =
-        p->step < 0 ? (uint64_t)0 - (uint64_t)p->step : (uint64_t)p->step;
+    const uint64_t step = (uint64_t)(s->step < 0 ? -s->step : s->step);
 
-    s->chunk = chunk ? chunk[s->array_dim] / (step ? step : 1) : s->n;
+    s->chunk = chunk ? chunk[s->array_dim] / step : s->n;
     s->chunk = s->chunk ? s->chunk : 1;
     s->n_chunks = (s->n - 1) / s->chunk + 1;
     s->n_picked = least(s->n_chunks, s->n_samples);
@@ -81,7 +79,7 @@ static uint64_t most_chunks(const zarr_array *array)
 }
 
 /* Reduces the chunks of both axes to the limits. */
-static void limit_chunks(const zarr_array *array, struct sampling *s, int n)
+static void limit_chunks(const zarr_array *array, struct plot_axis *s, int n)
 {
     const uint64_t most = most_chunks(array);
     uint64_t all = 1;
@@ -100,7 +98,7 @@ static void limit_chunks(const zarr_array *array, struct sampling *s, int n)
 }
 
 /* Finds the element of each sample. */
-static void list_samples(struct sampling *s)
+static void list_samples(struct plot_axis *s)
 {
     s->list = cli_alloc((size_t)s->n_samples * sizeof *s->list);
     for (uint64_t i = 0; i < s->n_samples; i++) {
@@ -123,62 +121,88 @@ static void list_samples(struct sampling *s)
 
 /* ---- reading ---- */
 
+/* The axis before those that there are. */
+static void add_axis(struct reading *r, int32_t dim, int32_t array_dim)
+{
+    const struct dim_region *p = &r->dims[array_dim];
+    const char *name = zarr_array_dimension_name(r->array, array_dim);
+
+    r->out->axis[1 - r->out->ndim++] =
+        (struct plot_axis){.dim = dim,
+                           .array_dim = array_dim,
+                           .n = zarr_selection_shape(r->outer)[dim],
+                           .step = p->step,
+                           .first = (double)p->start,
+                           .spacing = (double)p->step,
+                           .name = name ? cli_strdup(name) : NULL};
+}
+
 /* The last two dimensions longer than 1, or the last one. */
 static int choose_axes(struct reading *r)
 {
     const int32_t ndim = zarr_selection_ndim(r->outer);
     const uint64_t *shape = zarr_selection_shape(r->outer);
     int32_t array_dim = zarr_array_ndim(r->array) - 1;
-    const uint64_t most[2] = {r->q->rows, r->q->columns};
+    struct plot_data *out = r->out;
 
     if (zarr_selection_n_items(r->outer) == 0 || ndim == 0)
-        return cli_error(r->q->cli, CLI_USAGE, NULL, "there is nothing to draw: %s",
+        return cli_error(r->cli, CLI_USAGE, NULL, "there is nothing to draw: %s",
                          ndim == 0 ? "the region is a single element"
                                    : "the region has no elements");
     for (int32_t d = ndim - 1; d >= 0; d--, array_dim--) {
         while (array_dim > 0 && r->dims[array_dim].is_index)
             array_dim--;
-        if (r->n_axes < 2 && (shape[d] > 1 || (d == 0 && r->n_axes == 0))) {
-            r->axis[1 - r->n_axes++] =
-                (struct sampling){.dim = d, .array_dim = array_dim, .n = shape[d]};
-        } else if (!r->dims[array_dim].is_list) {
-            struct dim_region *p = &r->dims[array_dim];
-
-            snprintf(p->text, sizeof p->text, "%lld", (long long)p->start);
-        }
+        if (out->ndim < 2 && (shape[d] > 1 || (d == 0 && out->ndim == 0)))
+            add_axis(r, d, array_dim);
+        else if (!r->dims[array_dim].is_list)
+            snprintf(r->dims[array_dim].text, sizeof r->dims->text, "%lld",
+                     (long long)r->dims[array_dim].start);
     }
-    for (int i = 2 - r->n_axes; i < 2; i++) {
-        r->axis[i].n_samples = r->n_axes == 1 ? least(r->axis[i].n, 8 * most[i])
-                                              : least(r->axis[i].n, most[i]);
-        set_chunks(&r->axis[i], r->array, &r->dims[r->axis[i].array_dim]);
+    for (int i = 2 - out->ndim; i < 2; i++) {
+        struct plot_axis *a = &out->axis[i];
+
+        a->n_samples = least(a->n, out->ndim == 1 ? 8 * out->most[i] : out->most[i]);
+        set_chunks(a, r->array);
     }
     return CLI_OK;
 }
 
-static zarr_status make_selection(struct reading *r, zarr_error *err)
+zarr_status cli_plot_select(const struct reading *r, int64_t *const list[2],
+                            const uint64_t n[2], zarr_selection **out, zarr_error *err)
 {
     const int32_t ndim = zarr_selection_ndim(r->outer);
     zarr_dim_selection dims[ZARR_MAX_RANK];
+    zarr_selection *inner = NULL;
     zarr_status st;
 
     memset(dims, 0, sizeof dims);
     for (int32_t d = 0; d < ndim; d++)
         dims[d].kind = ZARR_DIM_INDEX;
-    for (int i = 2 - r->n_axes; i < 2; i++) {
-        struct sampling *s = &r->axis[i];
-
-        dims[s->dim].kind = ZARR_DIM_ALL;
-        if (s->n_samples == s->n && s->n_picked == s->n_chunks)
-            continue;
-        list_samples(s);
-        r->out->sampled = true;
-        dims[s->dim].kind = ZARR_DIM_LIST;
-        dims[s->dim].list = s->list;
-        dims[s->dim].n_list = s->n_samples;
-    }
-    st = zarr_selection_dims(&r->inner, ndim, zarr_selection_shape(r->outer), ndim, dims,
+    for (int i = 2 - r->out->ndim; i < 2; i++)
+        dims[r->out->axis[i].dim] =
+            (zarr_dim_selection){.kind = list[i] ? ZARR_DIM_LIST : ZARR_DIM_ALL,
+                                 .list = list[i],
+                                 .n_list = n[i]};
+    st = zarr_selection_dims(&inner, ndim, zarr_selection_shape(r->outer), ndim, dims,
                              err);
-    return st ? st : zarr_selection_compose(&r->whole, r->outer, r->inner, err);
+    if (!st)
+        st = zarr_selection_compose(out, r->outer, inner, err);
+    zarr_selection_free(inner);
+    return st;
+}
+
+static zarr_status make_selection(struct reading *r, zarr_error *err)
+{
+    struct plot_axis *axis = r->out->axis;
+    const uint64_t n[2] = {axis[0].n_samples, axis[1].n_samples};
+
+    for (int i = 2 - r->out->ndim; i < 2; i++)
+        if (axis[i].n_samples < axis[i].n || axis[i].n_picked < axis[i].n_chunks) {
+            list_samples(&axis[i]);
+            r->out->sampled = true;
+        }
+    return cli_plot_select(r, (int64_t *const[]){axis[0].list, axis[1].list}, n,
+                           &r->whole, err);
 }
 
 /* The type of the values of an optional type, also if it is nested; else the type. */
@@ -212,7 +236,7 @@ static void convert(struct reading *r, const char *elements)
     struct plot_data *out = r->out;
     const zarr_dtype *type = value_type(r->field.type);
     const size_t bytes = (size_t)zarr_dtype_item_bytes(r->field.type);
-    const char *fill = r->q->hide_fill ? zarr_array_fill_value(r->array) : NULL;
+    const char *fill = r->out->hide_fill ? zarr_array_fill_value(r->array) : NULL;
     const char *missing = zarr_array_missing_value(r->array);
     const bool by_cf = type == r->field.type && cf_is_number(type);
 
@@ -250,30 +274,30 @@ static int read_values(struct reading *r)
     char *elements;
 
     if (zarr_dtype_n_fields(type) > 0)
-        return cli_error(r->q->cli, CLI_USAGE, "Choose a field: --field=NAME.",
-                         "%s holds structs", r->q->node->shown);
+        return cli_error(r->cli, CLI_USAGE, "Choose a field: --field=NAME.",
+                         "%s holds structs", r->node->shown);
     if (r->field.ndim > 0)
         return cli_error(
-            r->q->cli, CLI_UNSUPPORTED,
+            r->cli, CLI_UNSUPPORTED,
             "Choose a field that is not a subarray. zarrc export --field can "
             "write this one.",
             "field %s of %s is a subarray, but a picture shows one value for each "
             "element",
-            r->field.options.field, r->q->node->shown);
+            r->field.options.field, r->node->shown);
     if (!cli_is_number(value_type(type)))
-        return cli_error(r->q->cli, CLI_UNSUPPORTED, NULL,
+        return cli_error(r->cli, CLI_UNSUPPORTED, NULL,
                          "%s holds elements of type %s, which are not numbers",
-                         r->q->node->shown, cli_type_name(type));
+                         r->node->shown, cli_type_name(type));
     st = make_selection(r, &err);
     if (st)
-        return cli_fail(r->q->cli, st, &err, "cannot select elements of %s",
-                        r->q->node->shown);
-    out->n_values = r->axis[1].n_samples * (r->n_axes == 2 ? r->axis[0].n_samples : 1);
+        return cli_fail(r->cli, st, &err, "cannot select elements of %s", r->node->shown);
+    out->n_values =
+        r->out->axis[1].n_samples * (r->out->ndim == 2 ? r->out->axis[0].n_samples : 1);
     bytes = out->n_values * zarr_dtype_item_bytes(type);
     elements = cli_alloc((size_t)bytes);
-    for (int i = 0; i < r->n_axes; i++)
-        shape[i] = (uint64_t)r->axis[2 - r->n_axes + i].n_samples;
-    zarr_tensor_host(&tensor, NULL, elements, bytes, r->n_axes, shape);
+    for (int i = 0; i < r->out->ndim; i++)
+        shape[i] = (uint64_t)r->out->axis[2 - r->out->ndim + i].n_samples;
+    zarr_tensor_host(&tensor, NULL, elements, bytes, r->out->ndim, shape);
     r->field.options.stats = &stats;
     st = cli_read(r->array, r->whole, &tensor, &r->field.options, &err);
     r->field.options.stats = NULL;
@@ -286,31 +310,18 @@ static int read_values(struct reading *r)
         convert(r, elements);
     }
     free(elements);
-    return st ? cli_fail_array(r->q->cli, r->array, st, &err, "cannot read %s",
-                               r->q->node->shown)
+    return st ? cli_fail_array(r->cli, r->array, st, &err, "cannot read %s",
+                               r->node->shown)
               : CLI_OK;
 }
 
-/* Fills the axes and the region of the result. */
+/* Tells the region as it is drawn, and the unit. */
 static void describe(struct reading *r)
 {
     struct cli_string text = {0};
     const int32_t ndim = zarr_array_ndim(r->array);
     bool any = false;
 
-    r->out->ndim = r->n_axes;
-    for (int i = 2 - r->n_axes; i < 2; i++) {
-        const struct sampling *s = &r->axis[i];
-        const struct dim_region *p = &r->dims[s->array_dim];
-        const char *name = zarr_array_dimension_name(r->array, s->array_dim);
-
-        r->out->axis[i] = (struct plot_axis){.n = s->n,
-                                             .n_samples = s->n_samples,
-                                             .step = p->step,
-                                             .first = (double)p->start,
-                                             .spacing = (double)p->step,
-                                             .name = name ? cli_strdup(name) : NULL};
-    }
     cli_string_add(&text, "[", 1);
     for (int32_t d = 0; d < ndim; d++) {
         any = any || strcmp(r->dims[d].text, ":") != 0;
@@ -318,35 +329,28 @@ static void describe(struct reading *r)
     }
     cli_string_add(&text, "]", 1);
     r->out->unit = r->cf.unit && r->cf.kind != CF_TIME ? cli_strdup(r->cf.unit) : NULL;
-    if (r->q->node->asked) {
-        free(text.text);
-        r->out->region = cli_format("[%s]", r->q->node->asked);
-    } else if (any) {
-        r->out->region = text.text;
-    } else {
-        free(text.text);
-        r->out->region = cli_strdup("");
-    }
+    r->out->region = r->node->asked ? cli_format("[%s]", r->node->asked)
+                                    : cli_strdup(any ? text.text : "");
+    cli_string_free(&text);
 }
 
-int cli_plot_read(const struct plot_request *request, struct plot_data *out)
+int cli_plot_read(struct cli *cli, const struct cli_node *node, struct plot_data *out)
 {
-    struct reading r = {.q = request, .out = out, .array = request->node->array};
-    int rc = cli_field_find(request->cli, request->node, &r.field);
+    struct reading r = {.cli = cli, .node = node, .out = out, .array = node->array};
+    int rc = cli_field_find(cli, node, &r.field);
 
     if (!rc)
-        rc = cf_find(request->cli, r.array, r.field.type, request->node->shown, &r.cf);
+        rc = cf_find(cli, r.array, r.field.type, node->shown, &r.cf);
     if (!rc)
-        rc = cli_node_select(request->cli, request->node, r.array, &r.outer);
+        rc = cli_node_select(cli, node, r.array, &r.outer);
     if (rc)
         goto out;
-    cf_region_split(request->node->region ? request->node->region : "",
-                    zarr_array_ndim(r.array), r.items);
+    cf_region_split(node->region ? node->region : "", zarr_array_ndim(r.array), r.items);
     for (int32_t d = 0; d < zarr_array_ndim(r.array); d++)
         read_dim(r.items[d], zarr_array_shape(r.array)[d], &r.dims[d]);
     rc = choose_axes(&r);
     if (!rc) {
-        limit_chunks(r.array, &r.axis[2 - r.n_axes], r.n_axes);
+        limit_chunks(r.array, &out->axis[2 - out->ndim], out->ndim);
         rc = read_values(&r);
     }
     if (!rc)
@@ -357,22 +361,20 @@ out:
     for (int32_t d = 0; d < zarr_array_ndim(r.array); d++)
         free(r.items[d]);
     cf_free(&r.cf);
-    free(r.axis[0].list);
-    free(r.axis[1].list);
     zarr_selection_free(r.whole);
-    zarr_selection_free(r.inner);
     zarr_selection_free(r.outer);
     return rc;
 }
 
 void cli_plot_data_free(struct plot_data *data)
 {
+    for (int i = 0; i < 2; i++) {
+        free(data->axis[i].name);
+        free(data->axis[i].list);
+        cf_coordinate_free(&data->axis[i].at);
+    }
     free(data->values);
     free(data->region);
-    free(data->axis[0].name);
-    free(data->axis[1].name);
     free(data->unit);
-    cf_coordinate_free(&data->axis[0].at);
-    cf_coordinate_free(&data->axis[1].at);
     *data = (struct plot_data){0};
 }

@@ -13,18 +13,13 @@ static const struct plot_rgb white = {255, 255, 255}, ink = {34, 34, 34},
                              faint = {110, 110, 110}, grid = {232, 232, 232},
                              line_color = {38, 105, 175};
 
-enum {
-    COLORS = 1024
-};
-
 struct layout {
     struct plot_canvas *c;
     const struct plot_data *data;
     const struct plot_style *style;
-    int scale, pad, text;               /* text: height of a line */
+    int scale, thin, pad, text;         /* thin: of lines; text: height of a line */
     struct plot_box box;                /* where the data is drawn */
     struct plot_ticks ticks[2], values; /* rows, columns; of the colour bar */
-    bool has_bar;
 };
 
 static int widest(const struct plot_ticks *t, int scale)
@@ -84,9 +79,8 @@ static void make_layout(struct layout *l)
     const int w = l->c->width, h = l->c->height, s = l->scale;
     int left, right, top, bottom;
 
-    l->text = cli_text_height(s);
+    l->text = PLOT_FONT_HEIGHT * s;
     l->pad = 5 * s;
-    l->has_bar = l->data->ndim == 2;
     top = l->text + 3 * l->pad;
     bottom = l->text + 3 * l->pad + (l->data->axis[1].name ? l->text + l->pad : 0);
     make_ticks(l, h - top - bottom);
@@ -94,10 +88,9 @@ static void make_layout(struct layout *l)
            (l->data->ndim == 2 && l->data->axis[0].name ? l->text + l->pad : 0);
     right = widest(&l->values, s);
     right = right > cli_text_width("NaN", s) ? right : cli_text_width("NaN", s);
-    right = l->has_bar ? right + 8 * l->pad : 3 * l->pad;
-    l->box = (struct plot_box){left, top, w - left - right, h - top - bottom};
-    if (l->box.width < 8 || l->box.height < 8) /* too small: the data without axes */
-        l->box = (struct plot_box){0, 0, w, h};
+    right = l->data->ndim == 2 ? right + 8 * l->pad : 3 * l->pad;
+    if (w - left - right >= 8 && h - top - bottom >= 8) /* else the data without axes */
+        l->box = (struct plot_box){left, top, w - left - right, h - top - bottom};
     l->box = fit_box(l, l->box);
     if (l->data->ndim == 2)
         make_ticks(l, l->box.height);
@@ -110,6 +103,12 @@ static void text(struct layout *l, int x, int y, const char *what, struct plot_r
     const struct plot_text t = {what, l->scale, color, false};
 
     cli_canvas_text(l->c, x, y, &t);
+}
+
+static void fill(struct layout *l, int x, int y, int width, int height,
+                 struct plot_rgb color)
+{
+    cli_canvas_fill(l->c, (struct plot_box){x, y, width, height}, color);
 }
 
 /* The x position in pixels of an index on the x axis. */
@@ -150,7 +149,7 @@ static void draw_x_axis(struct layout *l)
     for (int i = 0; i < t->n; i++) {
         const int x = x_pixel(l, t->at[i]);
 
-        cli_canvas_fill(l->c, (struct plot_box){x - s / 2, y + s, s, 3 * s}, ink);
+        fill(l, x - s / 2, y + s, s, 3 * s, ink);
         text(l, x - cli_text_width(t->text[i], s) / 2, y + 6 * s, t->text[i], ink);
     }
     if (name)
@@ -167,8 +166,7 @@ static void draw_y_axis(struct layout *l)
     for (int i = 0; i < t->n; i++) {
         const int y = y_pixel(l, t->at[i]);
 
-        cli_canvas_fill(l->c, (struct plot_box){l->box.x - 4 * s, y - s / 2, 3 * s, s},
-                        ink);
+        fill(l, l->box.x - 4 * s, y - s / 2, 3 * s, s, ink);
         text(l, l->box.x - 6 * s - cli_text_width(t->text[i], s), y - l->text / 2,
              t->text[i], ink);
     }
@@ -201,30 +199,11 @@ static void draw_title(struct layout *l)
 
 /* ---- a plane ---- */
 
-static void make_colors(const char *map, struct plot_rgb colors[COLORS])
-{
-    for (int i = 0; i < COLORS; i++)
-        colors[i] = cli_plot_color(map, (double)i / (COLORS - 1));
-}
-
-static struct plot_rgb pick_color(const struct plot_rgb colors[COLORS],
-                                  struct plot_range r, double value)
-{
-    double share = (value - r.low) / (r.high - r.low);
-
-    if (isnan(value))
-        return cli_plot_missing;
-    share = share > 0 ? (share < 1 ? share : 1) : 0;
-    return colors[(int)(share * (COLORS - 1) + 0.5)];
-}
-
 static void draw_plane(struct layout *l)
 {
     const struct plot_data *d = l->data;
     const uint64_t rows = d->axis[0].n_samples, columns = d->axis[1].n_samples;
-    struct plot_rgb colors[COLORS];
 
-    make_colors(l->style->map, colors);
     for (int y = 0; y < l->box.height; y++) {
         const int from = l->style->lower ? l->box.height - 1 - y : y;
         const uint64_t row = (uint64_t)from * rows / (uint64_t)l->box.height;
@@ -234,7 +213,7 @@ static void draw_plane(struct layout *l)
 
             cli_canvas_set(
                 l->c, l->box.x + x, l->box.y + y,
-                pick_color(colors, l->style->range, d->values[row * columns + column]));
+                cli_plot_value_color(l->style, d->values[row * columns + column]));
         }
     }
 }
@@ -250,16 +229,14 @@ static void draw_bar(struct layout *l)
     if (any_missing && bar.height > 6 * l->text)
         bar.height -= l->text + 2 * l->pad;
     for (int y = 0; y < bar.height; y++)
-        cli_canvas_fill(
-            l->c, (struct plot_box){bar.x, bar.y + y, bar.width, 1},
-            cli_plot_color(l->style->map, 1 - ((double)y + 0.5) / (double)bar.height));
-    cli_canvas_frame(l->c, bar, s > 1 ? s / 2 : 1, faint);
+        fill(l, bar.x, bar.y + y, bar.width, 1,
+             cli_plot_color(l->style->map, 1 - ((double)y + 0.5) / (double)bar.height));
+    cli_canvas_frame(l->c, bar, l->thin, faint);
     for (int i = 0; i < l->values.n; i++) {
         const double share = (r.high - l->values.at[i]) / (r.high - r.low);
         const int y = bar.y + (int)(share * (bar.height - 1));
 
-        cli_canvas_fill(
-            l->c, (struct plot_box){bar.x + bar.width + s, y - s / 2, 3 * s, s}, ink);
+        fill(l, bar.x + bar.width + s, y - s / 2, 3 * s, s, ink);
         text(l, bar.x + bar.width + 6 * s, y - l->text / 2, l->values.text[i], ink);
     }
     if (any_missing && bar.height < l->box.height) {
@@ -267,7 +244,7 @@ static void draw_bar(struct layout *l)
                                  l->text};
 
         cli_canvas_fill(l->c, patch, cli_plot_missing);
-        cli_canvas_frame(l->c, patch, s > 1 ? s / 2 : 1, faint);
+        cli_canvas_frame(l->c, patch, l->thin, faint);
         text(l, bar.x + bar.width + 6 * s, patch.y, "NaN", ink);
     }
 }
@@ -276,18 +253,10 @@ static void draw_bar(struct layout *l)
 
 static void draw_grid(struct layout *l)
 {
-    const int thin = l->scale > 1 ? l->scale / 2 : 1;
-
     for (int i = 0; i < l->ticks[0].n; i++)
-        cli_canvas_fill(l->c,
-                        (struct plot_box){l->box.x, y_pixel(l, l->ticks[0].at[i]),
-                                          l->box.width, thin},
-                        grid);
+        fill(l, l->box.x, y_pixel(l, l->ticks[0].at[i]), l->box.width, l->thin, grid);
     for (int i = 0; i < l->ticks[1].n; i++)
-        cli_canvas_fill(l->c,
-                        (struct plot_box){x_pixel(l, l->ticks[1].at[i]), l->box.y, thin,
-                                          l->box.height},
-                        grid);
+        fill(l, x_pixel(l, l->ticks[1].at[i]), l->box.y, l->thin, l->box.height, grid);
 }
 
 static double clamp_y(double y, const struct plot_box *b)
@@ -364,9 +333,11 @@ void cli_plot_draw(struct plot_canvas *c, const struct plot_data *data,
     bool bare = style->bare || small < 160;
 
     l.scale = l.scale < 1 ? 1 : l.scale;
-    cli_canvas_fill(c, (struct plot_box){0, 0, c->width, c->height}, white);
+    l.thin = l.scale > 1 ? l.scale / 2 : 1;
+    l.box = (struct plot_box){0, 0, c->width, c->height};
+    cli_canvas_fill(c, l.box, white);
     if (bare) {
-        l.box = fit_box(&l, (struct plot_box){0, 0, c->width, c->height});
+        l.box = fit_box(&l, l.box);
     } else {
         make_layout(&l);
         draw_x_axis(&l);
@@ -376,7 +347,7 @@ void cli_plot_draw(struct plot_canvas *c, const struct plot_data *data,
             draw_grid(&l);
         else
             draw_bar(&l);
-        cli_canvas_frame(c, l.box, l.scale > 1 ? l.scale / 2 : 1, faint);
+        cli_canvas_frame(c, l.box, l.thin, faint);
     }
     if (data->ndim == 2)
         draw_plane(&l);

@@ -25,10 +25,14 @@ extern const struct plot_rgb cli_plot_missing;
 
 /* A dimension of the picture. */
 struct plot_axis {
-    uint64_t n;         /* elements of the region */
-    uint64_t n_samples; /* elements that are drawn */
-    int64_t step;       /* of array indices between elements */
-    char *name;         /* of the dimension, with the coordinate's units; or NULL */
+    int32_t dim, array_dim; /* of the region's result, and of the array */
+    uint64_t n, n_samples;  /* elements of the region, and those that are drawn */
+    uint64_t chunk;         /* length of a chunk in elements of the region */
+    uint64_t n_chunks;      /* chunks that the region touches */
+    uint64_t n_picked;      /* chunks that are read */
+    int64_t *list;          /* the element of each sample; NULL: all elements */
+    int64_t step;           /* of array indices between elements */
+    char *name;             /* of the dimension, with the coordinate's units; or NULL */
     /* what ticks show of element i: first + i * spacing. An index, or the coordinate if
      * its values are evenly spaced */
     double first, spacing;
@@ -37,6 +41,8 @@ struct plot_axis {
 };
 
 struct plot_data {
+    uint64_t most[2];         /* samples along the axes at most; set before the read */
+    bool hide_fill;           /* elements with the fill value are missing; set before */
     int32_t ndim;             /* 1 or 2 */
     struct plot_axis axis[2]; /* rows, columns; a line has axis[1] only */
     double *values;           /* axis[0].n_samples * axis[1].n_samples; NaN: missing */
@@ -47,14 +53,8 @@ struct plot_data {
     char *unit;      /* attribute units, or NULL */
 };
 
-/* Reads at most `rows` by `columns` samples of the node's region. */
-struct plot_request {
-    struct cli *cli;
-    const struct cli_node *node;
-    uint64_t rows, columns;
-    bool hide_fill;
-};
-int cli_plot_read(const struct plot_request *request, struct plot_data *out);
+/* Reads samples of the node's region. */
+int cli_plot_read(struct cli *cli, const struct cli_node *node, struct plot_data *out);
 void cli_plot_data_free(struct plot_data *data);
 
 /* ---- numbers (plot/range.c) ---- */
@@ -62,6 +62,8 @@ void cli_plot_data_free(struct plot_data *data);
 struct plot_range {
     double low, high; /* low < high */
 };
+/* Where a value is in a range: 0 to 1, also if it is outside. */
+double cli_plot_share(struct plot_range range, double value);
 /* The range between two percentiles of the finite values. */
 struct plot_range cli_plot_stretch(const struct plot_data *data, double low, double high);
 
@@ -95,8 +97,7 @@ struct plot_text {
     struct plot_rgb color;
     bool upward; /* rotated by 90 degrees to the left */
 };
-void cli_canvas_init(struct plot_canvas *c, int width, int height,
-                     struct plot_rgb background);
+void cli_canvas_init(struct plot_canvas *c, int width, int height);
 void cli_canvas_free(struct plot_canvas *c);
 void cli_canvas_set(struct plot_canvas *c, int x, int y, struct plot_rgb color);
 void cli_canvas_fill(struct plot_canvas *c, struct plot_box box, struct plot_rgb color);
@@ -112,7 +113,6 @@ void cli_canvas_line(struct plot_canvas *c, struct plot_box box,
 /* (x, y): the top corner where the text begins. */
 void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text *text);
 int cli_text_width(const char *text, int scale);
-int cli_text_height(int scale);
 /* Writes a PNG file. */
 int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file);
 
@@ -131,13 +131,16 @@ int cli_font_count(const char *text);
 /* ---- pictures ---- */
 
 struct plot_style {
-    const char *map, *title;
+    const char *map;
+    char *title;
     struct plot_range range;
     bool bare;          /* no axes, no title, no colour bar */
     bool lower;         /* row 0 is at the bottom */
     bool trim;          /* the height may be reduced to the drawing */
     const char *aspect; /* auto, equal, fill */
 };
+/* The colour of a value. */
+struct plot_rgb cli_plot_value_color(const struct plot_style *style, double value);
 /* Makes a size smaller so that the elements of a plane are square, if the style's aspect
  * asks for that. */
 void cli_plot_fit(const struct plot_data *data, const char *aspect, int *width,

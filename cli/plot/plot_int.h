@@ -13,30 +13,22 @@ struct dim_region {
     char text[32];
 };
 
-/* The samples of one axis of the picture. */
-struct sampling {
-    int32_t dim;           /* of the region's result */
-    int32_t array_dim;     /* of the array */
-    uint64_t n, n_samples; /* elements of the region, and those that are drawn */
-    uint64_t chunk;        /* length of a chunk in elements of the region */
-    uint64_t n_chunks;     /* chunks that the region touches */
-    uint64_t n_picked;     /* chunks that are read */
-    int64_t *list;         /* the element of each sample; NULL: all elements */
-};
-
 struct reading {
-    const struct plot_request *q;
+    struct cli *cli;
+    const struct cli_node *node;
     struct plot_data *out;
     zarr_array *array;
-    zarr_selection *outer, *inner, *whole;
+    zarr_selection *outer, *whole;
     char *items[ZARR_MAX_RANK]; /* of the region; owned */
     struct dim_region dims[ZARR_MAX_RANK];
-    struct sampling axis[2];
-    int n_axes;
     struct cli_field field;
     struct cf cf; /* of the field */
 };
 
+/* Selects n[i] elements of the region along each axis i: those of list[i], or all if it
+ * is NULL. */
+zarr_status cli_plot_select(const struct reading *r, int64_t *const list[2],
+                            const uint64_t n[2], zarr_selection **out, zarr_error *err);
 /* Gives coordinates to the axes of the result (plot/range.c). */
 int cli_plot_coordinates(struct reading *r);
 

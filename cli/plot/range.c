@@ -34,6 +34,13 @@ static struct plot_range widen_range(double low, double high)
     return (struct plot_range){low - more, low + more};
 }
 
+double cli_plot_share(struct plot_range range, double value)
+{
+    const double share = (value - range.low) / (range.high - range.low);
+
+    return share > 0 ? (share < 1 ? share : 1) : 0;
+}
+
 struct plot_range cli_plot_stretch(const struct plot_data *data, double low, double high)
 {
     double *sorted;
@@ -169,7 +176,7 @@ static void find_spacing(struct plot_axis *a)
 }
 
 /* Gives the axis the coordinate of its dimension. */
-static int read_axis(struct reading *r, struct plot_axis *a, int32_t dim)
+static int read_axis(struct reading *r, struct plot_axis *a)
 {
     const uint64_t most = 1u << 22; /* values, to be quick */
     const char *unit;
@@ -178,8 +185,9 @@ static int read_axis(struct reading *r, struct plot_axis *a, int32_t dim)
     int rc = CLI_OK;
 
     if (name && a->n <= most)
-        rc = cf_coordinate_read(r->q->cli, r->q->node->store, zarr_array_path(r->array),
-                                name, r->items[dim], zarr_array_shape(r->array)[dim], c);
+        rc = cf_coordinate_read(r->cli, r->node->store, zarr_array_path(r->array), name,
+                                r->items[a->array_dim],
+                                zarr_array_shape(r->array)[a->array_dim], c);
     if (rc || !c->array || c->n == 0)
         return rc;
     if (c->cf.is_longitude && c->cf.kind != CF_TIME)
@@ -196,7 +204,7 @@ int cli_plot_coordinates(struct reading *r)
 {
     int rc = CLI_OK;
 
-    for (int i = 2 - r->n_axes; i < 2 && !rc; i++)
-        rc = read_axis(r, &r->out->axis[i], r->axis[i].array_dim);
+    for (int i = 2 - r->out->ndim; i < 2 && !rc; i++)
+        rc = read_axis(r, &r->out->axis[i]);
     return rc;
 }

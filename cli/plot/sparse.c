@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Elements of the region along both axes, or pixels; [from, to). */
 struct span {
     uint64_t from, to;
@@ -20,28 +25,18 @@ struct stored {
     bool inner;
 };
 
-/* The elements of the axis that a chunk covers. False: none. */
-static bool cover(const struct sampling *s, const struct dim_region *p, uint64_t begin,
-                  uint64_t count, struct span *out)
+/* The elements of the axis whose indices are in [begin, end). False: none. */
+static bool cover(const struct plot_axis *s, int64_t start, int64_t begin, int64_t end,
+                  struct span *out)
 {
-    const uint64_t start = (uint64_t)p->start, end = begin + count;
-    const uint64_t step =
-        p->step < 0 ? (uint64_t)0 - (uint64_t)p->step : (uint64_t)p->step;
+    const int64_t step = s->step < 0 ? -s->step : s->step;
+    const int64_t near = s->step < 0 ? start - (end - 1) : begin - start;
+    const int64_t far = s->step < 0 ? start - begin : end - 1 - start;
 
-    if (step == 0)
+    if (far < 0)
         return false;
-    if (p->step > 0) {
-        if (end <= start)
-            return false;
-        out->from = begin > start ? (begin - start + step - 1) / step : 0;
-        out->to = (end - 1 - start) / step + 1;
-    } else {
-        if (begin > start)
-            return false;
-        out->from = end <= start ? (start - (end - 1) + step - 1) / step : 0;
-        out->to = (start - begin) / step + 1;
-    }
-    out->to = out->to < s->n ? out->to : s->n;
+    out->from = near > 0 ? (uint64_t)((near - 1) / step + 1) : 0;
+    out->to = least((uint64_t)(far / step + 1), s->n);
     return out->from < out->to;
 }
 
@@ -57,24 +52,20 @@ static bool place(const struct stored *all, const uint64_t *chunk, struct span o
 
     out[0] = (struct span){0, 1}; /* of a line */
     for (int32_t d = 0; d < ndim && inside; d++) {
-        const struct dim_region *p = &r->dims[d];
-        const struct sampling *s = NULL;
+        const uint64_t n = zarr_array_shape(r->array)[d];
+        int64_t start = r->dims[d].start, begin, end;
 
         if (all->inner) {
             origin[d] = cli_mul(chunk[d], unit[d]);
             count[d] = unit[d];
         }
-        for (int i = 2 - r->n_axes; i < 2; i++)
-            if (r->axis[i].array_dim == d) {
-                s = &r->axis[i];
-                inside = cover(s, p, origin[d], count[d], &out[i]);
-            }
-        if (!s) {
-            const int64_t n = (int64_t)zarr_array_shape(r->array)[d];
-            const uint64_t at = (uint64_t)(p->start < 0 ? p->start + n : p->start);
-
-            inside = at >= origin[d] && at - origin[d] < count[d];
-        }
+        start += start < 0 ? (int64_t)n : 0;
+        begin = (int64_t)least(origin[d], n);
+        end = (int64_t)least(cli_add(origin[d], count[d]), n);
+        inside = start >= begin && start < end; /* an index */
+        for (int i = 2 - r->out->ndim; i < 2; i++)
+            if (r->out->axis[i].array_dim == d)
+                inside = cover(&r->out->axis[i], start, begin, end, &out[i]);
     }
     return inside;
 }
@@ -97,7 +88,7 @@ static int add_chunk(void *user, const zarr_block_info *chunk)
 }
 
 /* The element of the axis that pixel k shows if it shows one of the chunk. */
-static uint64_t shown_element(const struct sampling *s, uint64_t k,
+static uint64_t shown_element(const struct plot_axis *s, uint64_t k,
                               const struct span *chunk)
 {
     const double share = ((double)k + 0.5) / (double)s->n_samples;
@@ -107,7 +98,7 @@ static uint64_t shown_element(const struct sampling *s, uint64_t k,
 }
 
 /* The pixels of the axis that the chunk touches. */
-static struct span touched_pixels(const struct sampling *s, const struct span *chunk)
+static struct span touched_pixels(const struct plot_axis *s, const struct span *chunk)
 {
     const double scale = (double)s->n_samples / (double)s->n;
     struct span out = {(uint64_t)((double)chunk->from * scale),
@@ -122,43 +113,33 @@ static struct span touched_pixels(const struct sampling *s, const struct span *c
 static zarr_status read_chunk(struct reading *r, const struct span chunk[2],
                               char *elements, zarr_error *err)
 {
-    const int32_t ndim = zarr_selection_ndim(r->outer);
     const size_t bytes = (size_t)zarr_dtype_item_bytes(r->field.type);
-    zarr_dim_selection dims[ZARR_MAX_RANK];
-    zarr_selection *inner = NULL, *whole = NULL;
-    struct span at[2] = {{0, 1}, {0, 1}};
-    int64_t *list[2] = {NULL, NULL}, strides[2];
-    uint64_t shape[2];
+    const int first = 2 - r->out->ndim;
+    const int64_t strides[2] = {(int64_t)(r->out->axis[1].n_samples * bytes),
+                                (int64_t)bytes};
+    zarr_selection *whole = NULL;
+    int64_t *list[2] = {NULL, NULL};
+    uint64_t shape[2] = {0, 0}, offset = 0;
     zarr_tensor tensor;
     zarr_status st;
 
-    memset(dims, 0, sizeof dims);
-    for (int32_t d = 0; d < ndim; d++)
-        dims[d].kind = ZARR_DIM_INDEX;
-    for (int i = 2 - r->n_axes; i < 2; i++) {
-        const struct sampling *s = &r->axis[i];
+    for (int i = first; i < 2; i++) {
+        const struct plot_axis *s = &r->out->axis[i];
+        const struct span at = touched_pixels(s, &chunk[i]);
 
-        at[i] = touched_pixels(s, &chunk[i]);
-        list[i] = cli_alloc((size_t)(at[i].to - at[i].from) * sizeof *list[i]);
-        for (uint64_t k = at[i].from; k < at[i].to; k++)
-            list[i][k - at[i].from] = (int64_t)shown_element(s, k, &chunk[i]);
-        dims[s->dim] = (zarr_dim_selection){
-            .kind = ZARR_DIM_LIST, .list = list[i], .n_list = at[i].to - at[i].from};
-        shape[i - (2 - r->n_axes)] = (uint64_t)(at[i].to - at[i].from);
-        strides[i - (2 - r->n_axes)] =
-            i == 0 ? (int64_t)(r->axis[1].n_samples * bytes) : (int64_t)bytes;
+        shape[i] = at.to - at.from;
+        offset += at.from * (uint64_t)strides[i];
+        list[i] = cli_alloc((size_t)shape[i] * sizeof *list[i]);
+        for (uint64_t k = 0; k < shape[i]; k++)
+            list[i][k] = (int64_t)shown_element(s, at.from + k, &chunk[i]);
     }
-    st = zarr_selection_dims(&inner, ndim, zarr_selection_shape(r->outer), ndim, dims,
-                             err);
-    if (!st)
-        st = zarr_selection_compose(&whole, r->outer, inner, err);
-    zarr_tensor_host(&tensor, NULL, elements, r->out->n_values * bytes, r->n_axes, shape);
-    tensor.byte_offset =
-        (at[0].from * (r->n_axes == 2 ? r->axis[1].n_samples : 0) + at[1].from) * bytes;
-    tensor.strides = strides;
+    st = cli_plot_select(r, list, shape, &whole, err);
+    zarr_tensor_host(&tensor, NULL, elements, r->out->n_values * bytes, r->out->ndim,
+                     &shape[first]);
+    tensor.byte_offset = offset;
+    tensor.strides = &strides[first];
     if (!st)
         st = cli_read(r->array, whole, &tensor, &r->field.options, err);
-    zarr_selection_free(inner);
     zarr_selection_free(whole);
     free(list[0]);
     free(list[1]);

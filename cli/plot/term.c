@@ -37,24 +37,11 @@ static void add_color(struct cli_string *out, int mode, bool back, struct plot_r
                               (c.b + 25u) / 51u);
 }
 
-static double range_share(const struct plot_style *style, double v)
-{
-    const double share = (v - style->range.low) / (style->range.high - style->range.low);
-
-    return share > 0 ? (share < 1 ? share : 1) : 0;
-}
-
-static struct plot_rgb value_color(const struct plot_style *style, double v)
-{
-    return isnan(v) ? cli_plot_missing
-                    : cli_plot_color(style->map, range_share(style, v));
-}
-
 static char value_shade(const struct plot_style *style, double v)
 {
     static const char shades[] = " .:-=+*#%@";
 
-    return isnan(v) ? '?' : shades[(int)(range_share(style, v) * 9.999)];
+    return isnan(v) ? '?' : shades[(int)(cli_plot_share(style->range, v) * 9.999)];
 }
 
 /* ---- a plane ---- */
@@ -88,8 +75,8 @@ static void add_row(const struct plane *p, int mode, int y, struct cli_string *o
 
             cli_string_add(out, &c, 1);
         } else {
-            add_color(out, mode, false, value_color(p->style, upper));
-            add_color(out, mode, true, value_color(p->style, lower));
+            add_color(out, mode, false, cli_plot_value_color(p->style, upper));
+            add_color(out, mode, true, cli_plot_value_color(p->style, lower));
             cli_string_printf(out, "\xe2\x96\x80"); /* upper half block */
         }
     }
@@ -148,15 +135,6 @@ static double column_mean(const struct plot_data *d, int x, int width)
 static void add_bars(const struct plot_data *d, const struct plot_style *style, int width,
                      int height, struct cli_string *out)
 {
-    static const char *const eighths[] = {" ",
-                                          "\xe2\x96\x81",
-                                          "\xe2\x96\x82",
-                                          "\xe2\x96\x83",
-                                          "\xe2\x96\x84",
-                                          "\xe2\x96\x85",
-                                          "\xe2\x96\x86",
-                                          "\xe2\x96\x87",
-                                          "\xe2\x96\x88"};
     char label[24];
 
     for (int y = 0; y < height; y++) {
@@ -167,13 +145,14 @@ static void add_bars(const struct plot_data *d, const struct plot_style *style, 
         cli_string_printf(out, "%12s |", label);
         for (int x = 0; x < width; x++) {
             const double v = column_mean(d, x, width);
-            const double level = isnan(v) ? 0 : range_share(style, v) * height * 8;
+            const double level =
+                isnan(v) ? 0 : cli_plot_share(style->range, v) * height * 8;
             const double here = level - 8.0 * (height - 1 - y);
 
-            cli_string_printf(out, "%s",
-                              eighths[here <= 0   ? 0
-                                      : here >= 8 ? 8
-                                                  : (int)here]);
+            if (here < 1)
+                cli_string_add(out, " ", 1);
+            else /* U+2581 to U+2588: 1 to 8 eighths of a block */
+                cli_string_printf(out, "\xe2\x96%c", 0x80 + (here < 8 ? (int)here : 8));
         }
         cli_string_add(out, "\n", 1);
     }
