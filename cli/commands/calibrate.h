@@ -38,8 +38,8 @@ struct calibration {
     uint64_t host_bytes; /* the memory of the machine; 0: not known */
     uint64_t total;      /* bytes of elements of each request: a multiple of STEP */
     uint8_t *elements;
-    struct cli_string measured; /* what goes into the file */
-    int n_measured;
+    struct cli_string text; /* of the file */
+    struct cli_json *json;  /* its writer, inside the list "measured" */
 };
 
 /* Whether the implementation takes and gives memory of this device type. */

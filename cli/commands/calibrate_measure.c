@@ -24,23 +24,23 @@ struct measurement {
     uint64_t chunk_bytes, device_ns, host_ns; /* nanoseconds for a MiB of elements */
 };
 
-static void add_figures(struct calibration *c, const struct measurement *m)
+static void add_figures(const struct calibration *c, const struct measurement *m)
 {
     const struct device *d = m->device;
-    char *name = cli_json_quote(d->name), *codec = cli_json_quote(m->impl->codec),
-         *impl = cli_json_quote(m->impl->name);
+    struct cli_json *j = c->json;
 
-    cli_string_printf(
-        &c->measured,
-        "%s    {\"device_type\": %" PRId32 ", \"device_id\": %" PRId32
-        ", \"device\": %s, \"total_bytes\": %" PRIu64
-        ", \"codec\": %s, \"implementation\": %s, \"encode\": %s, \"chunk_bytes\": "
-        "%" PRIu64 ", \"device_ns\": %" PRIu64 ", \"host_ns\": %" PRIu64 "}",
-        c->n_measured++ ? ",\n" : "", d->type, d->id, name, d->total_bytes, codec, impl,
-        m->encode ? "true" : "false", m->chunk_bytes, m->device_ns, m->host_ns);
-    free(name);
-    free(codec);
-    free(impl);
+    cli_json_object(j);
+    cli_json_i64(cli_key(j, "device_type"), d->type);
+    cli_json_i64(cli_key(j, "device_id"), d->id);
+    cli_json_text(cli_key(j, "device"), d->name);
+    cli_json_u64(cli_key(j, "total_bytes"), d->total_bytes);
+    cli_json_text(cli_key(j, "codec"), m->impl->codec);
+    cli_json_text(cli_key(j, "implementation"), m->impl->name);
+    cli_json_bool(cli_key(j, "encode"), m->encode);
+    cli_json_u64(cli_key(j, "chunk_bytes"), m->chunk_bytes);
+    cli_json_u64(cli_key(j, "device_ns"), m->device_ns);
+    cli_json_u64(cli_key(j, "host_ns"), m->host_ns);
+    cli_json_end(j);
     if (!c->cli->json)
         cli_printf(c->cli,
                    "%-10s %-10s %-7s %9" PRIu64 " bytes  %s %.1f us a MiB, the CPU and a "
@@ -85,9 +85,10 @@ static zarr_status subject_open(const struct calibration *c, struct subject *s,
                                 const struct measurement *m, zarr_error *err)
 {
     const uint64_t shape = c->total / ITEM, chunk = m->chunk_bytes / ITEM;
-    const struct device *d = m->device;
+    const struct cli_memory memory = {m->device->type, m->device->id};
+    const zarr_memory from = {
+        .device_type = ZARR_DEVICE_CPU, .handle = c->elements, .bytes = c->total};
     zarr_array_spec spec = ZARR_ARRAY_SPEC_INIT;
-    zarr_tensor host;
     zarr_status st;
 
     *s = (struct subject){.length = shape};
@@ -100,26 +101,12 @@ static zarr_status subject_open(const struct calibration *c, struct subject *s,
     st = zarr_store_open(&s->store, c->cli->ctx, "memory:", NULL, err);
     if (!st)
         st = zarr_array_create(&s->array, s->store, "a", &spec, NULL, err);
-    zarr_tensor_host(&host, NULL, c->elements, c->total, 1, &s->length);
+    zarr_tensor_host(&s->tensor, NULL, c->elements, c->total, 1, &s->length);
     if (!st)
-        st = zarr_array_write(s->array, NULL, &host, NULL, err);
+        st = zarr_array_write(s->array, NULL, &s->tensor, NULL, err);
     if (!st)
-        st = zarr_memory_alloc(&s->mem, c->cli->ctx, d->type, d->id, c->total, err);
-    if (!st) {
-        const zarr_memory from = {
-            .device_type = ZARR_DEVICE_CPU, .handle = c->elements, .bytes = c->total};
-
-        st = zarr_memory_copy(c->cli->ctx, &s->mem, &from, c->total, err);
-    }
-    s->tensor = (zarr_tensor)ZARR_TENSOR_INIT;
-    s->tensor.device_type = d->type;
-    s->tensor.device_id = d->id;
-    s->tensor.ndim = 1;
-    s->tensor.data = s->mem.handle;
-    s->tensor.byte_offset = s->mem.offset;
-    s->tensor.data_bytes = s->mem.offset + c->total;
-    s->tensor.shape = &s->length;
-    return st;
+        st = cli_memory_tensor(c->cli, &memory, c->total, &s->mem, &s->tensor, err);
+    return st ? st : zarr_memory_copy(c->cli->ctx, &s->mem, &from, c->total, err);
 }
 
 /* One way to do a row: a preference, and the implementation that must do all chunks. */
@@ -229,7 +216,7 @@ static void leave_out(const struct calibration *c, const struct measurement *m,
 
 /* One direction with the device and with the CPU. Each side names the other one as its
  * second choice, so that the library has nothing to warn of: look() tells. */
-static zarr_status measure_row(struct calibration *c, const struct subject *s,
+static zarr_status measure_row(const struct calibration *c, const struct subject *s,
                                struct measurement *m, zarr_error *err)
 {
     const char *codec = m->impl->codec;
@@ -270,7 +257,7 @@ static bool is_comparable(const struct calibration *c, const struct measurement 
            (encode ? i->encodes : i->decodes) && calibrate_has_cpu(c, i->codec, encode);
 }
 
-static int measure_chunks(struct calibration *c, struct measurement *m)
+static int measure_chunks(const struct calibration *c, struct measurement *m)
 {
     zarr_error err = ZARR_ERROR_INIT;
     struct subject s;

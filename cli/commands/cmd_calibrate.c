@@ -82,25 +82,6 @@ static int add_impl(void *user, const zarr_registry_item *item)
     return 0;
 }
 
-/* The codecs of an array in v3 metadata. */
-static char *make_chain(const zarr_registry_item *codec)
-{
-    static const char bytes[] =
-        "{\"name\": \"bytes\", \"configuration\": {\"endian\": \"little\"}}";
-    char *name = cli_json_quote(codec->v3), *chain,
-         *own = cli_format("{\"name\": %s, \"configuration\": {}}", name);
-
-    if (strstr(codec->detail, "array to array") == codec->detail)
-        chain = cli_format("[%s, %s]", own, bytes);
-    else if (strstr(codec->detail, "array to bytes") == codec->detail)
-        chain = cli_format("[%s]", own);
-    else
-        chain = cli_format("[%s, %s]", bytes, own);
-    free(own);
-    free(name);
-    return chain;
-}
-
 /* A codec may have a row for each format. The row of v3 is preferred. */
 static int set_chain(void *user, const zarr_registry_item *codec)
 {
@@ -111,10 +92,10 @@ static int set_chain(void *user, const zarr_registry_item *codec)
         return 0;
     free(m->chain);
     m->zarr_format = is_v3 ? 3 : 2;
-    m->chain = is_v3 ? make_chain(codec)
-                     : cli_format("{\"filters\": [{\"id\": \"%s\"}], "
-                                  "\"compressor\": null}",
-                                  codec->v2);
+    m->chain =
+        cli_format(is_v3 ? "[{\"name\": \"%s\"}]" /* the library adds bytes */
+                         : "{\"filters\": [{\"id\": \"%s\"}], \"compressor\": null}",
+                   is_v3 ? codec->v3 : codec->v2);
     return is_v3;
 }
 
@@ -212,63 +193,50 @@ static void get_cpu_name(char name[NAME_MOST])
         fclose(f);
 }
 
-static char *document(const struct calibration *c)
+/* Begins the document, up to the list of figures. */
+static void begin_document(struct calibration *c)
 {
-    char name[NAME_MOST], *cpu, *text;
+    char cpu[NAME_MOST];
 
-    get_cpu_name(name);
-    cpu = cli_json_quote(name);
-    text = cli_format("{\n  \"version\": 1,\n  \"library\": \"%s\",\n  \"cpu\": %s,\n"
-                      "  \"cores\": %" PRIu32 ",\n  \"measured\": [\n%s%s  ]\n}\n",
-                      zarr_version(), cpu, zarr_core_count(),
-                      c->measured.text ? c->measured.text : "",
-                      c->measured.text ? "\n" : "");
-    free(cpu);
-    return text;
+    get_cpu_name(cpu);
+    c->json = cli_json_start(c->cli, &c->text, false);
+    cli_json_object(c->json);
+    cli_json_u64(cli_key(c->json, "version"), 1);
+    cli_json_text(cli_key(c->json, "library"), zarr_version());
+    cli_json_text(cli_key(c->json, "cpu"), cpu);
+    cli_json_u64(cli_key(c->json, "cores"), zarr_core_count());
+    cli_json_array(cli_key(c->json, "measured"));
 }
 
-/* The folder of the file, which is made; NULL: there is none. */
-static char *folder(struct cli *cli, int *rc)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char *above, *path;
-
-    if (cache && *cache == '/')
-        above = cli_strdup(cache);
-    else if (home && *home == '/')
-        above = cli_path_join(home, ".cache");
-    else {
-        *rc = cli_error(cli, CLI_NOT_FOUND, "Set XDG_CACHE_HOME to an absolute path.",
-                        "there is no folder for the user's cache");
-        return NULL;
-    }
-    path = cli_path_join(above, "zarrc");
-    if ((mkdir(above, 0700) != 0 && errno != EEXIST) ||
-        (mkdir(path, 0700) != 0 && errno != EEXIST))
-        *rc = cli_errno(cli, errno, "%s", path);
-    free(above);
-    return path;
-}
-
+/* Writes the file, whose folder is made. */
 static int keep(struct cli *cli, const char *text)
 {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char *above = cache && *cache == '/' ? cli_strdup(cache)
+                  : home && *home == '/' ? cli_path_join(home, ".cache")
+                                         : NULL;
+    char *folder = above ? cli_path_join(above, "zarrc") : NULL;
+    char *path = above ? cli_path_join(folder, "costs.json") : NULL;
     struct cli_file file = {0};
     int rc = CLI_OK;
-    char *above = folder(cli, &rc),
-         *path = above ? cli_path_join(above, "costs.json") : NULL;
 
+    if (!above)
+        return cli_error(cli, CLI_NOT_FOUND, "Set XDG_CACHE_HOME to an absolute path.",
+                         "there is no folder for the user's cache");
+    if ((mkdir(above, 0700) != 0 && errno != EEXIST) ||
+        (mkdir(folder, 0700) != 0 && errno != EEXIST))
+        rc = cli_errno(cli, errno, "%s", folder);
     if (!rc)
         rc = cli_file_create(cli, path, true, &file);
-    if (!rc) {
-        if (fputs(text, file.file) < 0)
-            rc = cli_errno(cli, errno, "%s", path);
-        else
-            rc = cli_file_commit(cli, &file);
-        cli_file_close(&file);
-    }
+    if (!rc && fprintf(file.file, "%s\n", text) < 0)
+        rc = cli_errno(cli, errno, "%s", path);
+    if (!rc)
+        rc = cli_file_commit(cli, &file);
+    cli_file_close(&file);
     if (!rc)
         cli_say(cli, "%s", path);
     free(above);
+    free(folder);
     free(path);
     return rc;
 }
@@ -307,7 +275,6 @@ static int choose_size(struct calibration *c)
 static int run_calibrate(struct cli *cli)
 {
     static struct calibration c;
-    char *text = NULL;
     int rc;
 
     c = (struct calibration){.cli = cli};
@@ -316,19 +283,19 @@ static int run_calibrate(struct cli *cli)
         cli_warn(cli, "there is no device to measure; ZARRC_PLUGINS loads plug-ins");
     if (!rc)
         rc = choose_size(&c);
+    begin_document(&c);
     if (!rc)
         rc = calibrate_measure(&c);
+    (void)cli_json_finish(c.json);
     if (!rc && !cli_is_cancelled()) {
-        text = document(&c);
         if (cli->json)
-            cli_json_raw(cli_json(cli), text);
+            cli_json_raw(cli_json(cli), c.text.text);
         if (c.n_devices > 0 && !cli_flag(cli, "dry-run"))
-            rc = keep(cli, text);
+            rc = keep(cli, c.text.text);
     }
-    free(text);
     for (int i = 0; i < c.n_impls; i++)
         free(c.impl[i].chain);
-    cli_string_free(&c.measured);
+    cli_string_free(&c.text);
     return rc;
 }
 
