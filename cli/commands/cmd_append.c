@@ -67,8 +67,6 @@ struct appending {
 static int read_header(struct cli *cli, struct input *in)
 {
     struct cli_npy npy;
-    zarr_error err = {0};
-    zarr_status st;
     bool is_big;
     int rc = cli_npy_read(cli, &in->source, &npy);
 
@@ -87,9 +85,10 @@ static int read_header(struct cli *cli, struct input *in)
     in->ndim = npy.ndim;
     in->data_at = npy.data_offset;
     memcpy(in->shape, npy.shape, sizeof in->shape);
-    st = zarr_dtype_find(&in->dtype, cli->ctx, npy.fields ? npy.fields : npy.type, &err);
+    rc = cli_file_type(cli, in->source.name, npy.fields ? npy.fields : npy.type,
+                       &in->dtype);
     free(npy.fields);
-    return st ? cli_fail(cli, st, &err, "data type of %s", in->source.name) : CLI_OK;
+    return rc;
 }
 
 static int map_file(struct cli *cli, struct input *in)

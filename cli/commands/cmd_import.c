@@ -133,29 +133,13 @@ static int add_chunk(void *user, const zarr_block_info *chunk)
     return cli_keys_add(user, &item);
 }
 
-static int count_key(void *user, const zarr_store_item *item)
-{
-    *(size_t *)user += !item->is_prefix;
-    return 0;
-}
-
-static size_t count_keys(const struct import *im)
-{
-    size_t n = 0;
-
-    if (zarr_store_list(im->target_store, im->target_path, ZARR_LIST_RECURSIVE, count_key,
-                        &n, NULL, NULL) != ZARR_OK)
-        n = SIZE_MAX;
-    return n;
-}
-
 /* Deletes the metadata first: readers must not take a partly deleted array for an array
  * with missing chunks. The job object goes last. */
 static bool erase_made(const struct import *im)
 {
-    struct cli_keys chunks = {0};
-    bool ok = zarr_array_list_blocks(im->node.array, ZARR_BLOCKS_STORED, add_chunk,
-                                     &chunks, NULL, NULL) == ZARR_OK;
+    struct cli_keys chunks = {0}, rest = {0};
+    bool is_alone, ok = zarr_array_list_blocks(im->node.array, ZARR_BLOCKS_STORED,
+                                               add_chunk, &chunks, NULL, NULL) == ZARR_OK;
 
     for (size_t i = 0; i < sizeof documents / sizeof documents[0]; i++) {
         char *key = cli_path_join(im->target_path, documents[i]);
@@ -164,7 +148,10 @@ static bool erase_made(const struct import *im)
         ok &= st == ZARR_OK || st == ZARR_ERR_NOT_FOUND;
         free(key);
     }
-    if (count_keys(im) != chunks.n_items + 1) { /* the job object */
+    is_alone = zarr_store_list(im->target_store, im->target_path, ZARR_LIST_RECURSIVE,
+                               cli_keys_add, &rest, NULL, NULL) == ZARR_OK &&
+               rest.n_items == chunks.n_items + 1; /* the job object */
+    if (!is_alone) {
         for (size_t i = 0; i < chunks.n_items; i++)
             ok &= zarr_store_erase(im->target_store, chunks.items[i], NULL, NULL) ==
                   ZARR_OK;
@@ -174,6 +161,7 @@ static bool erase_made(const struct import *im)
         ok &= zarr_store_erase_prefix(im->target_store, im->target_path, NULL, NULL) ==
               ZARR_OK;
     cli_keys_free(&chunks);
+    cli_keys_free(&rest);
     return ok;
 }
 

@@ -87,6 +87,9 @@ bool cli_npy_represents(const zarr_dtype *file, const zarr_dtype *type);
  * int4. */
 bool cli_npy_fits(const zarr_dtype *file, const zarr_dtype *type, const void *elements,
                   uint64_t n);
+/* Finds the data type that a file of that name has; prints the error. */
+int cli_file_type(struct cli *cli, const char *file, const char *type,
+                  const zarr_dtype **out);
 /* Reads the header (versions 1, 2, 3) and nothing after it. */
 int cli_npy_read(struct cli *cli, struct cli_source *source, struct cli_npy *out);
 

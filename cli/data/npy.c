@@ -208,6 +208,15 @@ bool cli_npy_header(const zarr_dtype *type, int32_t ndim, const uint64_t *shape,
 
 /* ---- reading ---- */
 
+int cli_file_type(struct cli *cli, const char *file, const char *type,
+                  const zarr_dtype **out)
+{
+    zarr_error err = {0};
+    const zarr_status st = zarr_dtype_find(out, cli->ctx, type, &err);
+
+    return st ? cli_fail(cli, st, &err, "data type of %s", file) : CLI_OK;
+}
+
 /* Adds a Python string as a JSON string. *at is its first quote, and is set to the end of
  * the string. latin1: the header is Latin-1 (versions 1 and 2), not UTF-8. */
 static bool add_string(struct cli_string *out, const char **at, bool latin1)
@@ -285,26 +294,15 @@ static char *read_dict(const char *at, bool latin1)
     return NULL;
 }
 
-/* The value of a member on its own, owned; NULL: there is none. */
-static char *member(const char *dict, const char *key)
+static bool read_type(const char *descr, size_t bytes, struct cli_npy *out)
 {
-    size_t n = 0;
-    const char *value = cli_json_member(dict, key, &n);
-
-    return value ? cli_format("%.*s", (int)n, value) : NULL;
-}
-
-/* Takes the text of descr. */
-static bool read_type(char *descr, struct cli_npy *out)
-{
-    char *type = descr ? cli_json_unquote(descr, strlen(descr)) : NULL;
+    char *type = descr ? cli_json_unquote(descr, bytes) : NULL;
     const bool ok = type && *type && strlen(type) < sizeof out->type;
 
     if (ok) /* float8_e5m2 of ml_dtypes; NumPy lacks it */
         snprintf(out->type, sizeof out->type, "%s",
                  strcmp(type, "<f1") == 0 || strcmp(type, "|f1") == 0 ? "|V1" : type);
     free(type);
-    free(descr);
     return ok;
 }
 
@@ -317,23 +315,24 @@ static int wrong(struct cli *cli, const char *name, const char *what)
 static int parse_dict(struct cli *cli, const char *name, const char *dict,
                       struct cli_npy *out)
 {
-    char *descr = member(dict, "descr"), *fortran = member(dict, "fortran_order");
-    char *shape = member(dict, "shape");
+    size_t n = 0, n_shape = 0, n_fortran;
+    const char *descr = cli_json_member(dict, "descr", &n);
+    const char *lengths = cli_json_member(dict, "shape", &n_shape);
+    const char *fortran = cli_json_member(dict, "fortran_order", &n_fortran);
+    char *shape = cli_format("%.*s", (int)n_shape, lengths ? lengths : "");
     int rc = CLI_OK;
 
     if (descr && *descr == '[')
-        out->fields = descr;
-    else if (!read_type(descr, out))
+        out->fields = cli_format("%.*s", (int)n, descr);
+    else if (!read_type(descr, n, out))
         rc = wrong(cli, name, "no descr");
     if (!rc && strchr(out->type, 'O'))
         rc = cli_error(cli, CLI_UNSUPPORTED, NULL, "%s holds Python objects", name);
-    out->fortran = fortran && strcmp(fortran, "true") == 0;
-    if (!rc && !out->fortran && (!fortran || strcmp(fortran, "false") != 0))
+    out->fortran = fortran && *fortran == 't';
+    if (!rc && !out->fortran && (!fortran || *fortran != 'f'))
         rc = wrong(cli, name, "no fortran_order");
-    if (!rc && (!shape || *shape != '[' ||
-                !cli_parse_shape(shape, false, out->shape, &out->ndim)))
+    if (!rc && (*shape != '[' || !cli_parse_shape(shape, false, out->shape, &out->ndim)))
         rc = wrong(cli, name, "no shape");
-    free(fortran);
     free(shape);
     return rc;
 }

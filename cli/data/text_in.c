@@ -74,11 +74,6 @@ static int add_slice(struct cli *cli, struct cli_elements *e, const char *name,
     return rc;
 }
 
-static int wrong_text(struct cli *cli, const char *name, const char *what, size_t at)
-{
-    return cli_error(cli, CLI_CORRUPT, NULL, "%s: byte %zu: %s", name, at, what);
-}
-
 /* ---- lines ---- */
 
 /* Adds a line as text or, if the elements are bytes, as its bytes. For other types the
@@ -138,6 +133,13 @@ struct nest {
     bool known[ZARR_MAX_RANK];
     bool done;
 };
+
+static int wrong_text(struct cli *cli, const char *name, const char *what,
+                      const struct nest *t)
+{
+    return cli_error(cli, CLI_CORRUPT, NULL, "%s: byte %zu: %s", name,
+                     (size_t)(t->at - t->text), what);
+}
 
 static void skip_blanks(struct nest *t)
 {
@@ -210,8 +212,7 @@ static int close_lists(struct cli *cli, struct cli_elements *e, const char *name
         skip_blanks(t);
         if (t->depth == 0) {
             t->done = true;
-            return *t->at ? wrong_text(cli, name, "there is text after the array",
-                                       (size_t)(t->at - t->text))
+            return *t->at ? wrong_text(cli, name, "there is text after the array", t)
                           : CLI_OK;
         }
         if (*t->at == ',' && t->count[t->depth - 1] > 0) {
@@ -219,11 +220,10 @@ static int close_lists(struct cli *cli, struct cli_elements *e, const char *name
             return CLI_OK;
         }
         if (*t->at != ']')
-            return wrong_text(cli, name, "expected , or ]", (size_t)(t->at - t->text));
+            return wrong_text(cli, name, "expected , or ]", t);
         t->depth--;
         if (t->known[t->depth] && e->shape[t->depth] != t->count[t->depth])
-            return wrong_text(cli, name, "lists of one dimension differ in length",
-                              (size_t)(t->at - t->text));
+            return wrong_text(cli, name, "lists of one dimension differ in length", t);
         e->shape[t->depth] = t->count[t->depth];
         t->known[t->depth] = true;
         if (t->depth > 0)
@@ -238,12 +238,12 @@ static int read_nested(struct cli *cli, struct cli_elements *e, const char *name
     int rc = count_dimensions(cli, e, t.at, wanted, &e->ndim);
 
     if (!rc && (e->ndim < 0 || e->ndim > ZARR_MAX_RANK))
-        rc = wrong_text(cli, name, "this is not an array of such elements", 0);
+        rc = wrong_text(cli, name, "this is not an array of such elements", &t);
     while (!rc && !t.done) {
         skip_blanks(&t);
         if (t.depth < e->ndim) {
             if (*t.at != '[')
-                return wrong_text(cli, name, "expected [", (size_t)(t.at - t.text));
+                return wrong_text(cli, name, "expected [", &t);
             t.at++;
             t.count[t.depth++] = 0;
             skip_blanks(&t);
@@ -312,10 +312,8 @@ int cli_elements_convert(struct cli *cli, const zarr_dtype *from, const void *da
         json.n_bytes = 0;
         while (padded && length > 0 && at[length - 1] == '\0')
             length--;
-        if (padded)
-            rc = add_line_text(cli, out, name, at, length);
-        else
-            rc = cli_element_json(cli, from, at, &json);
+        rc = padded ? add_line_text(cli, out, name, at, length)
+                    : cli_element_json(cli, from, at, &json);
         if (!rc && !padded)
             rc = add_json(cli, out, name, json.text);
     }

@@ -20,6 +20,16 @@ static void reverse(int32_t ndim, uint64_t *values)
     }
 }
 
+/* Turns the box of an array into that of a file in Fortran order, and back. */
+static void turn_box(const struct import *im, struct cli_boxes *b)
+{
+    if (!im->header.fortran)
+        return;
+    reverse(b->ndim, b->shape);
+    reverse(b->ndim, b->start);
+    reverse(b->ndim, b->count);
+}
+
 /* The size of an element in the file; of a subarray field, of all its values. */
 static size_t element_bytes(const struct import *im)
 {
@@ -76,28 +86,38 @@ static int read_box(struct import *im, const struct cli_boxes *b, unsigned char 
     return CLI_OK;
 }
 
-/* Writes a box: of the array, or the next one of the shard that is written in parts. */
-static zarr_status write_tensor(struct import *im, const zarr_selection *selection,
-                                const zarr_tensor *tensor, zarr_error *err)
+/* CLI_OK, or the error of a write. */
+static int check_written(const struct import *im, zarr_status st, const zarr_error *err)
 {
-    return im->shard
-               ? zarr_shard_writer_write(im->shard, tensor, err)
-               : cli_write(im->node.array, selection, tensor, &im->field.options, err);
+    return st ? cli_fail_array(im->cli, im->node.array, st, err, "cannot write %s",
+                               im->node.shown)
+              : CLI_OK;
+}
+
+/* Writes a box: of the array, or the next one of the shard that is written in parts. */
+static int write_tensor(struct import *im, const zarr_selection *selection,
+                        const zarr_tensor *tensor)
+{
+    zarr_error err = {0};
+    const zarr_status st = im->shard ? zarr_shard_writer_write(im->shard, tensor, &err)
+                                     : cli_write(im->node.array, selection, tensor,
+                                                 &im->field.options, &err);
+
+    return check_written(im, st, &err);
 }
 
 /* Converts the n elements of a tensor to the type of the array and writes them. */
-static zarr_status write_converted(struct import *im, const zarr_selection *selection,
-                                   const zarr_tensor *from, uint64_t n, zarr_error *err)
+static int write_converted(struct import *im, const zarr_selection *selection,
+                           const zarr_tensor *from, uint64_t n)
 {
     const zarr_dtype *type = im->new_type ? im->new_type : im->field.type;
     const int64_t bytes = (int64_t)zarr_dtype_item_bytes(type);
     struct cli_elements elements = {0};
     int64_t strides[ZARR_MAX_RANK];
     zarr_tensor tensor = *from;
-    zarr_status st = ZARR_ERR_INVALID;
+    int rc = cli_elements_convert(im->cli, im->type, from->data, n, im->source.name, type,
+                                  &elements);
 
-    im->reported = cli_elements_convert(im->cli, im->type, from->data, n, im->source.name,
-                                        type, &elements) != CLI_OK;
     for (int32_t d = 0; d < from->ndim && from->strides; d++)
         strides[d] = from->strides[d] / (int64_t)im->item_bytes * bytes;
     if (from->strides)
@@ -106,40 +126,35 @@ static zarr_status write_converted(struct import *im, const zarr_selection *sele
     tensor.data_bytes = elements.n * elements.item_bytes;
     tensor.dtype = type;
     tensor.byte_order = 0;
-    if (!im->reported)
-        st = write_tensor(im, selection, &tensor, err);
+    if (!rc)
+        rc = write_tensor(im, selection, &tensor);
     cli_elements_free(&elements);
-    return st;
+    return rc;
 }
 
-static zarr_status write_box(struct import *im, const struct cli_boxes *file_box,
-                             void *data, uint64_t bytes, zarr_error *err)
+/* Writes the elements of a box of the array, which are in the file's order. */
+static int write_box(struct import *im, const struct cli_boxes *b, void *data)
 {
-    struct cli_boxes b = *file_box;
+    const uint64_t n = b->n_items * im->field.n_values;
     uint64_t shape[ZARR_MAX_RANK];
-    int64_t strides[ZARR_MAX_RANK];
-    int64_t stride = (int64_t)zarr_dtype_item_bytes(im->type);
-    const uint64_t n = b.n_items * im->field.n_values;
-    zarr_tensor tensor = {.struct_size = sizeof tensor};
+    int64_t strides[ZARR_MAX_RANK], stride = (int64_t)zarr_dtype_item_bytes(im->type);
+    zarr_tensor tensor;
     zarr_selection *selection = NULL;
-    zarr_status st;
+    zarr_error err = {0};
+    int rc =
+        check_written(im, cli_boxes_select(b, im->selection, &selection, &err), &err);
 
-    if (im->header.fortran) {
-        reverse(b.ndim, b.shape);
-        reverse(b.ndim, b.start);
-        reverse(b.ndim, b.count);
-    }
-    st = cli_boxes_select(&b, im->selection, &selection, err);
-    if (st)
-        return st;
-    cli_boxes_tensor(&b, data, bytes, shape, &tensor);
+    if (rc)
+        return rc;
+    cli_boxes_tensor(b, data, b->n_items * element_bytes(im), shape, &tensor);
     cli_field_tensor(&im->field, shape, &tensor);
-    for (int32_t d = 0; d < b.ndim && im->header.fortran; d++) {
+    for (int32_t d = 0; d < b->ndim && im->header.fortran; d++) {
         strides[d] = stride;
         stride *= (int64_t)shape[d];
     }
     if (im->header.fortran)
         tensor.strides = strides;
+    tensor.dtype = im->type;
     tensor.byte_order = im->byte_order;
     if (zarr_dtype_n_fields(im->type) > 0 || im->convert) {
         cli_elements_swap(im->padded_type ? im->padded_type : im->type, im->orders,
@@ -148,19 +163,32 @@ static zarr_status write_box(struct import *im, const struct cli_boxes *file_box
             cli_struct_pack(im->padded_type, im->type, data, n);
         tensor.byte_order = 0;
     }
-    tensor.dtype = im->type;
-    if (im->file_type && !cli_npy_fits(im->file_type, im->type, data, n)) {
-        im->reported = true;
-        st = ZARR_ERR_INVALID;
-        cli_error(im->cli, CLI_CORRUPT, NULL, "%s has a value that is not a valid %s",
-                  im->source.name, cli_type_name(im->type));
-    } else if (im->convert) {
-        st = write_converted(im, selection, &tensor, n, err);
-    } else {
-        st = write_tensor(im, selection, &tensor, err);
-    }
+    if (im->file_type && !cli_npy_fits(im->file_type, im->type, data, n))
+        rc =
+            cli_error(im->cli, CLI_CORRUPT, NULL, "%s has a value that is not a valid %s",
+                      im->source.name, cli_type_name(im->type));
+    else if (im->convert)
+        rc = write_converted(im, selection, &tensor, n);
+    else
+        rc = write_tensor(im, selection, &tensor);
     zarr_selection_free(selection);
-    return st;
+    return rc;
+}
+
+/* Copies a box whose dimensions are in the file's order. */
+static int copy_box(struct import *im, struct cli_boxes b)
+{
+    const uint64_t bytes = b.n_items * element_bytes(im);
+    int rc;
+
+    im->buffer = cli_realloc(im->buffer, (size_t)bytes);
+    rc = read_box(im, &b, im->buffer);
+    turn_box(im, &b);
+    if (!rc)
+        rc = write_box(im, &b, im->buffer);
+    im->copied += bytes;
+    cli_progress_update(&im->progress, im->copied, 0);
+    return rc;
 }
 
 /* ---- shards that are larger than the buffer ---- */
@@ -180,59 +208,32 @@ static uint64_t block_bytes(const struct import *im, bool clipped)
     return bytes;
 }
 
-/* The exit code after writes that ended with st. */
-static int tell_written(struct import *im, zarr_status st, const zarr_error *err, int rc)
-{
-    if (im->reported)
-        return CLI_CORRUPT;
-    return st ? cli_fail_array(im->cli, im->node.array, st, err, "cannot write %s",
-                               im->node.shown)
-              : rc;
-}
-
-/* Copies one box, whose numbers are those of the array. */
-static zarr_status copy_part(struct import *im, const uint64_t *start,
-                             const uint64_t *count, struct cli_boxes *b,
-                             unsigned char **data, int *rc, zarr_error *err)
-{
-    uint64_t bytes;
-
-    memcpy(b->start, start, sizeof b->start);
-    memcpy(b->count, count, sizeof b->count);
-    memcpy(b->shape, im->header.shape, sizeof b->shape);
-    b->n_items = cli_product(b->ndim, b->count);
-    if (im->header.fortran) {
-        reverse(b->ndim, b->shape);
-        reverse(b->ndim, b->start);
-        reverse(b->ndim, b->count);
-    }
-    bytes = b->n_items * element_bytes(im);
-    *data = cli_realloc(*data, (size_t)bytes);
-    *rc = read_box(im, b, *data);
-    return *rc ? ZARR_OK : write_box(im, b, *data, bytes, err);
-}
-
-static zarr_status copy_shard(struct import *im, const uint64_t *shard,
-                              struct cli_progress *progress, int *rc, zarr_error *err)
+/* Writes a shard in parts. *whole: that is not possible, and nothing is written. */
+static int copy_shard(struct import *im, const uint64_t *shard, bool *whole)
 {
     struct cli_boxes b = {.ndim = im->header.ndim};
-    uint64_t start[ZARR_MAX_RANK] = {0}, count[ZARR_MAX_RANK] = {0};
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
-    unsigned char *data = NULL;
+    zarr_error err = {0};
     zarr_status st;
+    int rc = CLI_OK;
 
     io.cancel = cli_cancel;
-    st = zarr_shard_writer_open(&im->shard, im->node.array, shard, &io, err);
-    while (!st && !*rc &&
-           zarr_shard_writer_next(im->shard, cli_buffer_bytes(im->cli), start, count)) {
-        st = copy_part(im, start, count, &b, &data, rc, err);
-        im->copied += b.n_items * element_bytes(im);
-        cli_progress_update(progress, im->copied, 0);
+    st = zarr_shard_writer_open(&im->shard, im->node.array, shard, &io, &err);
+    *whole = st == ZARR_ERR_UNSUPPORTED && im->copied == 0;
+    if (st)
+        return *whole ? CLI_OK : check_written(im, st, &err);
+    memcpy(b.shape, im->header.shape, sizeof b.shape);
+    while (!rc && zarr_shard_writer_next(im->shard, cli_buffer_bytes(im->cli), b.start,
+                                         b.count)) {
+        struct cli_boxes of_file = b;
+
+        of_file.n_items = cli_product(b.ndim, b.count);
+        turn_box(im, &of_file);
+        rc = copy_box(im, of_file);
     }
     zarr_shard_writer_free(im->shard);
     im->shard = NULL;
-    free(data);
-    return st;
+    return rc;
 }
 
 /* Boxes of a pipe are not those of shards, which each box would write anew. */
@@ -254,24 +255,19 @@ static int refuse_pipe(struct import *im)
 static int copy_shards(struct import *im, bool *whole)
 {
     uint64_t shard[ZARR_MAX_RANK] = {0}, n[ZARR_MAX_RANK];
-    struct cli_progress progress;
-    zarr_error err = {0};
-    zarr_status st = im->can_seek ? ZARR_OK : ZARR_ERR_UNSUPPORTED;
     int32_t d = 0;
     int rc = CLI_OK;
 
-    if (!im->can_seek && im->cli->memory_bytes)
-        return refuse_pipe(im);
+    *whole = !im->can_seek;
+    if (!im->can_seek)
+        return im->cli->memory_bytes ? refuse_pipe(im) : CLI_OK;
     zarr_array_block_counts(im->node.array, n);
-    cli_progress_begin(&progress, im->cli, "import", cli_import_bytes(im), 0);
-    while (!st && !rc && d >= 0) {
-        st = copy_shard(im, shard, &progress, &rc, &err);
+    while (!*whole && !rc && d >= 0) {
+        rc = copy_shard(im, shard, whole);
         for (d = im->header.ndim - 1; d >= 0 && ++shard[d] == n[d]; d--)
             shard[d] = 0;
     }
-    cli_progress_end(&progress, !rc && !st);
-    *whole = st == ZARR_ERR_UNSUPPORTED && im->copied == 0 && !im->reported;
-    return *whole ? CLI_OK : tell_written(im, st, &err, rc);
+    return rc;
 }
 
 /* ---- boxes ---- */
@@ -280,7 +276,7 @@ static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
 {
     const uint64_t *unit =
         im->node.region ? NULL : zarr_array_block_shape(im->node.array);
-    uint64_t shape[ZARR_MAX_RANK], units[ZARR_MAX_RANK];
+    uint64_t shape[ZARR_MAX_RANK], units[ZARR_MAX_RANK] = {0};
     const int32_t ndim = im->header.ndim - im->field.ndim;
 
     memcpy(shape, im->header.shape, sizeof shape);
@@ -288,8 +284,7 @@ static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
         memcpy(units, unit, (size_t)ndim * sizeof *unit);
     if (im->header.fortran) {
         reverse(ndim, shape);
-        if (unit)
-            reverse(ndim, units);
+        reverse(ndim, units);
     }
     cli_boxes_init(boxes, ndim, shape, unit ? units : NULL,
                    cli_buffer_bytes(im->cli) / element_bytes(im), !im->can_seek || !unit);
@@ -297,40 +292,22 @@ static void plan_boxes(const struct import *im, struct cli_boxes *boxes)
 
 static int copy_boxes(struct import *im)
 {
-    struct cli_progress progress;
     struct cli_boxes boxes;
-    uint64_t done = 0, bytes;
-    unsigned char *data;
-    zarr_error err = {0};
-    zarr_status st = ZARR_OK;
     int rc = CLI_OK;
 
     plan_boxes(im, &boxes);
-    bytes = cli_boxes_max_items(&boxes) * element_bytes(im);
-    data = cli_alloc((size_t)bytes);
-    cli_progress_begin(&progress, im->cli, "import", cli_import_bytes(im), 0);
-    while (!rc && !st && cli_boxes_next(&boxes)) {
-        rc = read_box(im, &boxes, data);
-        if (!rc)
-            st = write_box(im, &boxes, data, bytes, &err);
-        done += boxes.n_items * element_bytes(im);
-        cli_progress_update(&progress, done, 0);
-    }
-    cli_progress_end(&progress, !rc && !st);
-    free(data);
-    return tell_written(im, st, &err, rc);
+    while (!rc && cli_boxes_next(&boxes))
+        rc = copy_box(im, boxes);
+    return rc;
 }
 
 static int write_text(struct import *im)
 {
     uint64_t shape[ZARR_MAX_RANK];
-    zarr_error err = {0};
     zarr_tensor tensor;
-    zarr_status st;
 
     cli_elements_tensor(&im->elements, im->header.ndim, im->header.shape, shape, &tensor);
-    st = cli_write(im->node.array, im->selection, &tensor, &im->field.options, &err);
-    return tell_written(im, st, &err, CLI_OK);
+    return write_tensor(im, im->selection, &tensor);
 }
 
 /* A pipe must end after the last element. */
@@ -350,13 +327,17 @@ static int check_end(struct import *im)
 int cli_import_copy(struct import *im)
 {
     bool whole;
-    int rc;
+    int rc = CLI_OK;
 
     if (im->text)
         return write_text(im);
+    cli_progress_begin(&im->progress, im->cli, "import", cli_import_bytes(im), 0);
     whole = block_bytes(im, true) <= cli_buffer_bytes(im->cli);
-    rc = whole ? CLI_OK : copy_shards(im, &whole);
-    if (whole)
+    if (!whole)
+        rc = copy_shards(im, &whole);
+    if (whole && !rc)
         rc = copy_boxes(im);
+    cli_progress_end(&im->progress, !rc);
+    free(im->buffer);
     return rc ? rc : check_end(im);
 }

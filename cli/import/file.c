@@ -88,7 +88,6 @@ static int skip_bytes(struct import *im, uint64_t bytes)
 static int describe_raw(struct import *im)
 {
     struct cli *cli = im->cli;
-    const char *order = cli_text(cli, "order");
     uint64_t offset = 0;
     bool given = false;
     int rc = cli_shape(cli, "shape", im->header.shape, &im->header.ndim, &given);
@@ -108,7 +107,7 @@ static int describe_raw(struct import *im)
                          "option --shape is missing: a raw file has no header");
     }
     im->header.data_offset = offset;
-    im->header.fortran = order && *order == 'F';
+    im->header.fortran = cli_choice(cli, "order") == 2; /* C|F */
     return im->can_seek ? CLI_OK : skip_bytes(im, offset);
 }
 
@@ -116,8 +115,6 @@ static int describe_raw(struct import *im)
 static int find_padded(struct import *im)
 {
     char *named = NULL, *unpadded = NULL;
-    zarr_error err = {0};
-    zarr_status st = ZARR_OK;
     int rc = CLI_OK;
 
     if (!cli_fields_have_padding(im->header.fields))
@@ -126,11 +123,9 @@ static int find_padded(struct import *im)
         rc = cli_error(im->cli, CLI_UNSUPPORTED, NULL, "%s has a field without a name",
                        im->source.name);
     if (!rc)
-        st = zarr_dtype_find(&im->padded_type, im->cli->ctx, named, &err);
-    if (!rc && !st)
-        st = zarr_dtype_find(&im->type, im->cli->ctx, unpadded, &err);
-    if (st)
-        rc = cli_fail(im->cli, st, &err, "data type of %s", im->source.name);
+        rc = cli_file_type(im->cli, im->source.name, named, &im->padded_type);
+    if (!rc)
+        rc = cli_file_type(im->cli, im->source.name, unpadded, &im->type);
     free(named);
     free(unpadded);
     return rc;
@@ -170,35 +165,24 @@ static int find_type(struct import *im)
     const char *text = im->raw             ? wanted_type(im)
                        : im->header.fields ? im->header.fields
                                            : im->header.type;
-    const char *order = cli_text(cli, "byte-order");
-    zarr_error err = {0};
-    zarr_status st;
-    int rc;
+    /* as ZARR_ORDER_*: of all fields of a raw file */
+    const uint32_t order = im->raw ? cli_choice(cli, "byte-order") : 0;
+    int rc = find_padded(im);
 
-    im->byte_order = ZARR_ORDER_LITTLE;
-    rc = find_padded(im);
+    im->byte_order = order                  ? order
+                     : text && *text == '>' ? ZARR_ORDER_BIG
+                                            : ZARR_ORDER_LITTLE;
+    if (!rc && text && !im->padded_type)
+        rc = cli_file_type(cli, im->source.name, text, &im->type);
     if (rc)
         return rc;
-    if (text && !im->padded_type) {
-        st = zarr_dtype_find(&im->type, cli->ctx, text, &err);
-        if (st)
-            return cli_fail(cli, st, &err, "data type of %s", im->source.name);
-        if (*text == '>')
-            im->byte_order = ZARR_ORDER_BIG;
-    } else if (!text && im->node.array) {
+    if (!text && im->node.array)
         im->type = im->field.type;
-    } else if (!text) {
+    else if (!text)
         return cli_error(cli, CLI_USAGE, NULL,
                          "option --dtype is missing: a raw file has no header");
-    }
-    if (text && *text == '[')
+    if (text && *text == '[' && !order)
         im->orders = cli_struct_orders(text);
-    if (order && im->raw) { /* --byte-order is for all fields */
-        free(im->orders);
-        im->orders = NULL;
-    }
-    if (order && im->raw)
-        im->byte_order = strcmp(order, "big") == 0 ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
     im->item_bytes =
         (size_t)zarr_dtype_item_bytes(im->padded_type ? im->padded_type : im->type);
     if (zarr_dtype_variable(im->type))
@@ -229,19 +213,15 @@ static int read_text(struct import *im)
     struct cli *cli = im->cli;
     const char *format = im->format;
     const char *text = wanted_type(im);
-    zarr_error err = {0};
-    zarr_status st = ZARR_OK;
     bool given = false;
     int rc = cli_shape(cli, "shape", im->header.shape, &im->header.ndim, &given);
 
+    if (!rc && im->node.array)
+        im->type = im->field.type;
+    else if (!rc)
+        rc = cli_file_type(cli, im->source.name, text ? text : "string", &im->type);
     if (rc)
         return rc;
-    if (im->node.array)
-        im->type = im->field.type;
-    else
-        st = zarr_dtype_find(&im->type, cli->ctx, text ? text : "string", &err);
-    if (st)
-        return cli_fail(cli, st, &err, "data type of %s", im->source.name);
     im->item_bytes = (size_t)zarr_dtype_item_bytes(im->type);
     rc = cli_elements_read(cli, &im->source, format, im->type,
                            im->selection

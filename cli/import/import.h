@@ -27,10 +27,11 @@ struct import {
     zarr_selection *selection;    /* the region of an existing array, or NULL */
     struct cli_elements elements; /* of a text file */
     bool text, convert;           /* convert: to elements of variable length */
-    bool reported;                /* the conversion failed and printed its error */
     bool created;                 /* a new array was created */
     zarr_shard_writer *shard;     /* that is written in parts, or NULL */
+    unsigned char *buffer;        /* of a box */
     uint64_t copied;              /* bytes of elements */
+    struct cli_progress progress;
     /* Where a new array is created: at the node's location or, if it replaces an array
      * (staged), at a temporary location until it is complete. */
     zarr_store *target_store;
