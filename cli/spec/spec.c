@@ -96,86 +96,66 @@ bool cli_edges_parse(const char *text, struct cli_string *out, int32_t *ndim)
     return true;
 }
 
-/* Reads --chunks or --shards with irregular chunks. *done: the option has such a value.
+/* Reads --chunks or --shards: edges of an irregular grid unless it must be regular, or
+ * lengths into *member, which points to out. A single length is that of all dimensions.
  */
-static int read_grid(struct cli *cli, const char *option, struct cli_spec *s, bool *done)
+static int read_grid(struct cli *cli, const char *option, bool is_regular,
+                     struct cli_spec *s, uint64_t *out, const uint64_t **member)
 {
     const char *text = cli_text(cli, option);
     struct cli_string grid = {0};
     int32_t n = 0;
+    const bool edges = text && !is_regular && cli_edges_parse(text, &grid, &n);
+    int rc = CLI_OK;
 
-    *done = text && cli_edges_parse(text, &grid, &n);
-    if (*done && n != s->spec.ndim) {
-        cli_string_free(&grid);
-        return cli_error(cli, CLI_USAGE, NULL,
-                         "option --%s: edges of %d dimensions for %d", option, (int)n,
-                         (int)s->spec.ndim);
-    }
-    if (*done)
+    if (!text)
+        return CLI_OK;
+    if (edges) {
         s->spec.chunk_grid = cli_spec_keep(s, grid.text); /* moved */
-    else
+    } else {
         cli_string_free(&grid);
-    return CLI_OK;
-}
-
-/* Reads --chunks or --shards; a single number is the length in all dimensions. */
-static int read_lengths(struct cli *cli, const char *option, struct cli_spec *s,
-                        uint64_t *out, const uint64_t **member)
-{
-    uint64_t lengths[ZARR_MAX_RANK];
-    int32_t n = 0;
-    bool given = false;
-    int rc = cli_shape(cli, option, lengths, &n, &given);
-
-    if (rc || !given)
-        return rc;
-    if (n == 1 && s->spec.ndim > 1) {
-        for (n = 1; n < s->spec.ndim; n++)
-            lengths[n] = lengths[0];
+        rc = cli_shape(cli, option, out, &n, NULL);
+        *member = out;
     }
-    if (n != s->spec.ndim)
-        return cli_error(cli, CLI_USAGE, NULL,
-                         "option --%s: %d lengths for %d dimensions", option, (int)n,
-                         (int)s->spec.ndim);
-    memcpy(out, lengths, (size_t)n * sizeof *out);
-    *member = out;
-    return CLI_OK;
+    if (n == 1 && !edges)
+        for (; n < s->spec.ndim; n++)
+            out[n] = out[0];
+    if (!rc && n != s->spec.ndim)
+        rc = cli_error(cli, CLI_USAGE, NULL,
+                       edges ? "option --%s: edges of %d dimensions for %d"
+                             : "option --%s: %d lengths for %d dimensions",
+                       option, (int)n, (int)s->spec.ndim);
+    return rc;
 }
 
 /* Reads --chunks. With shards, the grid of chunks must be regular. */
 static int read_chunks(struct cli *cli, struct cli_spec *s)
 {
-    const char *text = cli_text(cli, "chunks"), *shards = cli_text(cli, "shards");
-    bool no_shards = !shards || strcmp(shards, "none") == 0, done = false;
-    int rc = CLI_OK;
+    const char *shards = cli_text(cli, "shards");
 
-    if (text && no_shards)
-        rc = read_grid(cli, "chunks", s, &done);
-    return rc || done ? rc
-                      : read_lengths(cli, "chunks", s, s->chunks, &s->spec.chunk_shape);
+    return read_grid(cli, "chunks", shards && strcmp(shards, "none") != 0, s, s->chunks,
+                     &s->spec.chunk_shape);
 }
 
 static int read_shards(struct cli *cli, struct cli_spec *s)
 {
     const char *text = cli_text(cli, "shards");
-    bool done = false;
-    int rc = CLI_OK;
+    int rc;
 
-    if (!text)
-        return CLI_OK;
-    if (strcmp(text, "none") == 0) {
+    if (text && strcmp(text, "none") == 0) {
         s->spec.flags |= ZARR_SPEC_NO_SHARDS;
         return CLI_OK;
     }
-    rc = read_grid(cli, "shards", s, &done);
-    if (!done)
-        return read_lengths(cli, "shards", s, s->shards, &s->spec.shard_shape);
+    rc = read_grid(cli, "shards", false, s, s->shards, &s->spec.shard_shape);
+    if (rc || !text || s->spec.shard_shape)
+        return rc;
     if (!s->spec.chunk_shape && s->spec.like)
         s->spec.chunk_shape = zarr_array_chunk_shape(s->spec.like);
-    if (!rc && !s->spec.chunk_shape)
-        rc = cli_error(cli, CLI_USAGE, NULL,
-                       "option --shards: --chunks must be given with edges of shards");
-    return rc;
+    return s->spec.chunk_shape
+               ? CLI_OK
+               : cli_error(
+                     cli, CLI_USAGE, NULL,
+                     "option --shards: --chunks must be given with edges of shards");
 }
 
 static void read_texts(struct cli *cli, struct cli_spec *s)
