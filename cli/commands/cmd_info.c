@@ -346,7 +346,6 @@ static void group_json(struct cli *cli, const struct cli_node *node,
         info_stats_json(j, stats, true);
         info_store_json(j, node->store);
     }
-    cli_json_end(j);
 }
 
 static int group_info(struct cli *cli, const struct cli_node *node,

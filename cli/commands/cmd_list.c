@@ -122,8 +122,6 @@ static int run_list(struct cli *cli)
     for (size_t i = 0; i < N_REGISTRIES && !st; i++)
         if (!only || strcmp(only, registries[i].name) == 0)
             st = list_one(cli, &registries[i], &err);
-    if (cli->json)
-        cli_json_end(cli_json(cli));
     return st ? cli_fail(cli, st, &err, "cannot list the registries") : CLI_OK;
 }
 
@@ -178,8 +176,6 @@ static int version_json(struct cli *cli)
     cli_json_end(j);
     cli_json_array(cli_key(j, "codecs"));
     st = zarr_context_list(cli->ctx, ZARR_REGISTRY_CODEC_IMPL, item_json, j, &err);
-    cli_json_end(j);
-    cli_json_end(j);
     return st ? cli_fail(cli, st, &err, "cannot list the codecs") : CLI_OK;
 }
 

@@ -11,6 +11,7 @@
 
 struct entry {
     char *path, *name, *shape, *type, *chunks;
+    const char *shown; /* by ls: the name or, with -R, the path below the group */
     uint32_t kind;
     int32_t zarr_format, depth;
 };
@@ -18,6 +19,7 @@ struct entry {
 struct listing {
     struct entry *items;
     size_t n, cap;
+    bool is_recursive;
     size_t skip; /* length of the group's own path and its slash */
 };
 
@@ -67,6 +69,8 @@ static int add_entry(void *user, const zarr_node_item *item)
     e->depth = item->depth;
     e->path = cli_strdup(item->path);
     e->name = cli_strdup(item->name ? item->name : item->path);
+    e->shown =
+        l->is_recursive && strlen(e->path) >= l->skip ? e->path + l->skip : e->name;
     if (item->kind == ZARR_NODE_ARRAY) {
         e->shape = member(item->metadata, "shape");
         e->type = data_type_name(item->metadata);
@@ -101,8 +105,7 @@ static void add_array(const struct cli_node *node, struct listing *l)
     add_entry(l, &item);
 }
 
-static int collect(struct cli *cli, struct cli_node *node, bool recursive,
-                   struct listing *l)
+static int collect(struct cli *cli, struct cli_node *node, struct listing *l)
 {
     const zarr_list_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
     zarr_error err = {0};
@@ -115,8 +118,8 @@ static int collect(struct cli *cli, struct cli_node *node, bool recursive,
     l->skip = *node->path ? strlen(node->path) + 1 : 0;
     st = cli_node_group(node, &err);
     if (!st)
-        st = recursive ? zarr_group_walk(node->group, add_entry, l, &o, &err)
-                       : zarr_group_list(node->group, add_entry, l, &o, &err);
+        st = l->is_recursive ? zarr_group_walk(node->group, add_entry, l, &o, &err)
+                             : zarr_group_list(node->group, add_entry, l, &o, &err);
     return st ? cli_fail(cli, st, &err, "cannot list %s", node->shown) : CLI_OK;
 }
 
@@ -146,49 +149,32 @@ static void listing_json(struct cli *cli, const struct cli_node *node,
 
 /* ---- ls ---- */
 
-static const char *entry_name(const struct listing *l, const struct entry *e,
-                              bool recursive)
+/* The line of a node, without its end. wide: the width of the names; 0: names alone. */
+static int print_entry(struct cli *cli, const struct entry *e, size_t wide)
 {
-    return recursive && strlen(e->path) >= l->skip ? e->path + l->skip : e->name;
+    int rc;
+
+    if (wide == 0)
+        return cli_line(cli, "%s%s", e->shown, e->kind == ZARR_NODE_GROUP ? "/" : "");
+    if (e->kind != ZARR_NODE_ARRAY)
+        return cli_line(cli, "%s v%d  %s", cli_kind_name(e->kind), (int)e->zarr_format,
+                        e->shown);
+    rc = cli_line(cli, "array v%d  %-*s  %-10s %s", (int)e->zarr_format, (int)wide,
+                  e->shown, e->type ? e->type : "?", e->shape ? e->shape : "?");
+    return rc || !e->chunks ? rc : cli_line(cli, " in %s", e->chunks);
 }
 
-static int list_long(struct cli *cli, const struct listing *l, bool recursive)
+static int print_entries(struct cli *cli, const struct listing *l, bool is_long)
 {
-    size_t wide = 0;
+    size_t wide = is_long;
     int rc = CLI_OK;
 
-    for (size_t i = 0; i < l->n; i++) {
-        size_t n = strlen(entry_name(l, &l->items[i], recursive));
-
-        wide = n > wide ? n : wide;
-    }
+    for (size_t i = 0; i < l->n && is_long; i++)
+        wide = strlen(l->items[i].shown) > wide ? strlen(l->items[i].shown) : wide;
     for (size_t i = 0; i < l->n && !rc; i++) {
-        const struct entry *e = &l->items[i];
-
-        if (e->kind == ZARR_NODE_ARRAY)
-            rc = cli_line(cli, "array v%d  %-*s  %-10s %s", (int)e->zarr_format,
-                          (int)wide, entry_name(l, e, recursive), e->type ? e->type : "?",
-                          e->shape ? e->shape : "?");
-        else
-            rc = cli_line(cli, "%s v%d  %s", cli_kind_name(e->kind), (int)e->zarr_format,
-                          entry_name(l, e, recursive));
-        if (!rc && e->chunks)
-            rc = cli_line(cli, " in %s", e->chunks);
+        rc = print_entry(cli, &l->items[i], wide);
         if (!rc)
             rc = cli_printf(cli, "\n");
-    }
-    return rc;
-}
-
-static int list_short(struct cli *cli, const struct listing *l, bool recursive)
-{
-    int rc = CLI_OK;
-
-    for (size_t i = 0; i < l->n && !rc; i++) {
-        const struct entry *e = &l->items[i];
-
-        rc = cli_line(cli, "%s%s\n", entry_name(l, e, recursive),
-                      e->kind == ZARR_NODE_GROUP ? "/" : "");
     }
     return rc;
 }
@@ -227,15 +213,12 @@ static int list_blocks(struct cli *cli, const struct cli_node *node)
 {
     static const uint32_t what[] = {ZARR_BLOCKS_STORED, ZARR_BLOCKS_MISSING};
     const zarr_io_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
-    struct blocks b = {
-        .cli = cli, .store = node->store, .j = cli->json ? cli_json(cli) : NULL};
+    struct blocks b = {.cli = cli,
+                       .store = node->store,
+                       .j = cli->json ? cli_json_node(cli, node->shown) : NULL};
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
 
-    if (b.j) {
-        cli_json_object(b.j);
-        cli_json_text(cli_key(b.j, "node"), node->shown);
-    }
     for (int i = 0; i < 2 && !st && !b.rc; i++) {
         b.missing = i == 1;
         if (b.j)
@@ -251,27 +234,20 @@ static int list_blocks(struct cli *cli, const struct cli_node *node)
 static int list_one(struct cli *cli, const char *place)
 {
     struct cli_node node = {0};
-    struct listing l = {0};
-    bool recursive = cli_flag(cli, "recursive"), stored = cli_flag(cli, "stored");
+    struct listing l = {.is_recursive = cli_flag(cli, "recursive")};
+    const bool stored = cli_flag(cli, "stored");
     int rc = cli_node_open(cli, place, stored ? CLI_OPEN_ARRAY : CLI_OPEN_ANY, &node);
 
     if (!rc && !stored)
-        rc = collect(cli, &node, recursive, &l);
-    if (rc)
-        goto out;
-    if (cli->n_args > 1 && !cli->json)
-        cli_line(cli, "%s:\n", node.shown);
-    if (stored) {
+        rc = collect(cli, &node, &l);
+    if (!rc && cli->n_args > 1 && !cli->json)
+        rc = cli_line(cli, "%s:\n", node.shown);
+    if (!rc && stored)
         rc = list_blocks(cli, &node);
-        goto out;
-    }
-    if (cli->json)
+    else if (!rc && cli->json)
         listing_json(cli, &node, &l);
-    else if (cli_flag(cli, "long"))
-        rc = list_long(cli, &l, recursive);
-    else
-        rc = list_short(cli, &l, recursive);
-out:
+    else if (!rc)
+        rc = print_entries(cli, &l, cli_flag(cli, "long"));
     listing_free(&l);
     cli_node_close(&node);
     return rc;
@@ -386,11 +362,11 @@ static int tree_lines(struct cli *cli, const struct listing *l,
 static int run_tree(struct cli *cli)
 {
     struct cli_node node = {0};
-    struct listing l = {0};
+    struct listing l = {.is_recursive = true};
     int rc = cli_node_open(cli, cli->n_args ? cli->args[0] : ".", CLI_OPEN_ANY, &node);
 
     if (!rc)
-        rc = collect(cli, &node, true, &l);
+        rc = collect(cli, &node, &l);
     if (!rc && cli->json)
         listing_json(cli, &node, &l);
     else if (!rc)

@@ -439,6 +439,5 @@ void info_array_json(struct cli *cli, const struct cli_node *node,
         info_store_json(j, node->store);
     cli_json_raw(cli_key(j, "attributes"), zarr_array_attributes(a));
     cli_json_raw(cli_key(j, "metadata"), zarr_array_metadata(a));
-    cli_json_end(j);
     free(fill);
 }
