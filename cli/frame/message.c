@@ -62,11 +62,7 @@ static int find_exit_code(zarr_status status, const zarr_error *err)
 
 static bool has_option(const struct cli *cli, const char *name)
 {
-    const struct cli_option *o = cli->command ? cli->command->options : NULL;
-
-    while (o && o->name && strcmp(o->name, name) != 0)
-        o++;
-    return o && o->name;
+    return cli_option_find(cli->command, '\0', name, strlen(name)) != NULL;
 }
 
 static const char *hint_exists(const struct cli *cli)
@@ -193,6 +189,7 @@ static void write_stderr(struct cli_string *s)
 
 struct report {
     const char *code, *what, *why, *next;
+    const char *os; /* is added to what; or NULL */
     int exit_code;
     const zarr_error *error; /* of the library, or NULL */
     const zarr_array *array; /* which has the error's block, or NULL */
@@ -267,15 +264,6 @@ static void report_json(struct cli *cli, const struct report *r)
     cli_string_free(&s);
 }
 
-static int report(struct cli *cli, const struct report *r)
-{
-    if (cli->json)
-        report_json(cli, r);
-    else
-        report_text(cli, r);
-    return r->exit_code;
-}
-
 /* Shows a URL of the command line without its secrets wherever it is in the text, which
  * is moved. */
 static char *hide_url(char *text, const char *url)
@@ -325,6 +313,22 @@ zarr_status cli_set_error(zarr_error *err, zarr_status st, const char *format, .
     return st;
 }
 
+/* Fills r.what from the format, and prints the report. */
+ZARR_PRINTF(3, 0)
+static void report(struct cli *cli, struct report r, const char *format, va_list args)
+{
+    char *text = vformat(cli, format, args);
+    char *what = cli_format("%s%s%s", text, r.os ? ": " : "", r.os ? r.os : "");
+
+    r.what = what;
+    if (cli->json)
+        report_json(cli, &r);
+    else
+        report_text(cli, &r);
+    free(what);
+    free(text);
+}
+
 int cli_tell_failure(struct cli *cli, const struct cli_failure *f, const char *format,
                      ...)
 {
@@ -335,22 +339,15 @@ int cli_tell_failure(struct cli *cli, const struct cli_failure *f, const char *f
                        .code = zarr_status_text(f->status),
                        .exit_code = find_exit_code(f->status, err)};
     va_list args;
-    char *what;
 
-    va_start(args, format);
-    what = vformat(cli, format, args);
-    va_end(args);
-    r.what = what;
+    if (f->status == ZARR_ERR_CANCELLED || cli_is_cancelled())
+        return cli->json || !cli->quiet
+                   ? cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted")
+                   : CLI_INTERRUPTED;
     r.why = err && err->message[0] ? err->message : r.code;
-    if (f->status == ZARR_ERR_CANCELLED || cli_is_cancelled()) {
-        r = (struct report){
-            .code = "cancelled", .what = "interrupted", .exit_code = CLI_INTERRUPTED};
-        if (cli->json || !cli->quiet)
-            report(cli, &r);
-    } else {
-        report(cli, &r);
-    }
-    free(what);
+    va_start(args, format);
+    report(cli, r, format, args);
+    va_end(args);
     return r.exit_code;
 }
 
@@ -367,45 +364,37 @@ static const char *code_name(int exit_code)
 
 int cli_error(struct cli *cli, int exit_code, const char *hint, const char *format, ...)
 {
-    struct report r = {
-        .code = code_name(exit_code), .next = hint, .exit_code = exit_code};
     va_list args;
-    char *what;
 
     va_start(args, format);
-    what = vformat(cli, format, args);
+    report(cli,
+           (struct report){
+               .code = code_name(exit_code), .next = hint, .exit_code = exit_code},
+           format, args);
     va_end(args);
-    r.what = what;
-    report(cli, &r);
-    free(what);
     return exit_code;
 }
 
 int cli_errno(struct cli *cli, int error_number, const char *format, ...)
 {
-    struct report r = {.code = "io", .exit_code = CLI_IO};
-    char *where, *what;
+    const int rc = error_number == EEXIST                        ? CLI_EXISTS
+                   : error_number == EINTR && cli_is_cancelled() ? CLI_INTERRUPTED
+                                                                 : CLI_IO;
+    struct report r = {.code = error_number == ENOENT ? "not found"
+                               : rc == CLI_IO         ? "io"
+                                                      : code_name(rc),
+                       .exit_code = rc,
+                       .os = strerror(error_number)};
     va_list args;
 
     if (error_number == EPIPE) {
         cli->pipe_closed = true;
         return CLI_PIPE;
     }
-    if (error_number == EEXIST)
-        r = (struct report){.code = "exists", .exit_code = CLI_EXISTS};
-    else if (error_number == ENOENT)
-        r.code = "not found";
-    else if (error_number == EINTR && cli_is_cancelled())
-        r = (struct report){.code = "cancelled", .exit_code = CLI_INTERRUPTED};
     va_start(args, format);
-    where = vformat(cli, format, args);
+    report(cli, r, format, args);
     va_end(args);
-    what = cli_format("%s: %s", where, strerror(error_number));
-    r.what = what;
-    report(cli, &r);
-    free(where);
-    free(what);
-    return r.exit_code;
+    return rc;
 }
 
 void cli_tell(struct cli *cli, int how, const char *format, ...)

@@ -52,18 +52,15 @@ static double rate(const struct cli_progress *p, double elapsed)
 /* The estimated seconds that remain; negative: not known. */
 static double remaining_seconds(const struct cli_progress *p, double elapsed)
 {
-    double done = share(p);
-    double per_second = rate(p, elapsed);
+    const double done = share(p), per_second = rate(p, elapsed);
 
     if (done < 0 || elapsed < 0.2)
         return -1;
-    if (p->total_bytes)
-        return per_second > 0 ? (double)(p->total_bytes - (p->done_bytes < p->total_bytes
-                                                               ? p->done_bytes
-                                                               : p->total_bytes)) /
-                                    per_second
-                              : -1;
-    return done > 0 ? elapsed * (1 - done) / done : -1;
+    if (!p->total_bytes)
+        return done > 0 ? elapsed * (1 - done) / done : -1;
+    if (p->done_bytes >= p->total_bytes)
+        return per_second > 0 ? 0 : -1;
+    return per_second > 0 ? (double)(p->total_bytes - p->done_bytes) / per_second : -1;
 }
 
 static void add_time(struct cli_string *s, double seconds)
