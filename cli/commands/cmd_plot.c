@@ -110,7 +110,6 @@ static int read_options(struct plot *p)
     struct cli *cli = p->cli;
     const char *output = cli_text(cli, "output");
     const char *map = cli_text(cli, "map"), *aspect = cli_text(cli, "aspect");
-    const char *origin = cli_text(cli, "origin");
     int rc;
 
     p->term =
@@ -125,7 +124,7 @@ static int read_options(struct plot *p)
                          "the picture and JSON cannot both be written to stdout");
     p->style.map = map ? map : "viridis";
     p->style.aspect = aspect ? aspect : "auto";
-    p->style.lower = origin && *origin == 'l';
+    p->style.lower = cli_choice(cli, "origin") == 2;
     p->style.trim = !cli_text(cli, "size");
     p->style.bare = cli_flag(cli, "bare");
     rc = read_size(p);
@@ -188,7 +187,7 @@ static int write_png(struct plot *p)
     if (!rc)
         rc = cli_file_commit(p->cli, &file);
     cli_file_close(&file);
-    cli_canvas_free(&canvas);
+    free(canvas.pixels);
     return rc;
 }
 

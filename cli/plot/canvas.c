@@ -84,12 +84,6 @@ void cli_canvas_init(struct plot_canvas *c, int width, int height)
     c->pixels = cli_alloc((size_t)width * (size_t)height * 3);
 }
 
-void cli_canvas_free(struct plot_canvas *c)
-{
-    free(c->pixels);
-    *c = (struct plot_canvas){0};
-}
-
 static uint8_t *pixel(struct plot_canvas *c, int x, int y)
 {
     if (x < 0 || y < 0 || x >= c->width || y >= c->height)

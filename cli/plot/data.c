@@ -10,7 +10,7 @@
  * The region's text is parsed here only to number the ticks and to count chunks. The
  * library parses it for the read.
  */
-#include "plot/plot_int.h"
+#include "plot/plot.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -57,6 +57,38 @@ struct plot_data {
 int cli_plot_read(struct cli *cli, const struct cli_node *node, struct plot_data *out);
 void cli_plot_data_free(struct plot_data *data);
 
+/* The part of a region for one dimension of the array. */
+struct dim_region {
+    bool is_index, is_list;
+    int64_t start, step;
+    char text[32];
+};
+
+struct reading {
+    struct cli *cli;
+    const struct cli_node *node;
+    struct plot_data *out;
+    zarr_array *array;
+    zarr_selection *outer, *whole;
+    char *items[ZARR_MAX_RANK]; /* of the region; owned */
+    struct dim_region dims[ZARR_MAX_RANK];
+    struct cli_field field;
+    struct cf cf; /* of the field */
+};
+
+/* Selects n[i] elements of the region along each axis i: those of list[i], or all if it
+ * is NULL. */
+zarr_status cli_plot_select(const struct reading *r, int64_t *const list[2],
+                            const uint64_t n[2], zarr_selection **out, zarr_error *err);
+/* Gives coordinates to the axes of the result (plot/range.c). */
+int cli_plot_coordinates(struct reading *r);
+
+/* Replaces elements between the samples of a sparse array: each stored chunk of the
+ * region gets the pixels that it covers. Of more than `most` chunks, evenly spaced ones.
+ */
+zarr_status cli_plot_fill_stored(struct reading *r, uint64_t most, char *elements,
+                                 zarr_error *err);
+
 /* ---- numbers (plot/range.c) ---- */
 
 struct plot_range {
@@ -86,7 +118,7 @@ void cli_plot_axis_ticks(const struct plot_axis *axis, int most, struct plot_tic
 
 struct plot_canvas {
     int width, height;
-    uint8_t *pixels; /* RGB */
+    uint8_t *pixels; /* RGB; owned */
 };
 struct plot_box {
     int x, y, width, height;
@@ -98,7 +130,6 @@ struct plot_text {
     bool upward; /* rotated by 90 degrees to the left */
 };
 void cli_canvas_init(struct plot_canvas *c, int width, int height);
-void cli_canvas_free(struct plot_canvas *c);
 void cli_canvas_set(struct plot_canvas *c, int x, int y, struct plot_rgb color);
 void cli_canvas_fill(struct plot_canvas *c, struct plot_box box, struct plot_rgb color);
 void cli_canvas_frame(struct plot_canvas *c, struct plot_box box, int thick,

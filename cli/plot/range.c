@@ -3,7 +3,7 @@
  * range leaves out some percent of the values at both ends, so that one outlier does not
  * give all others the same colour.
  */
-#include "plot/plot_int.h"
+#include "plot/plot.h"
 
 #include <math.h>
 #include <stdlib.h>

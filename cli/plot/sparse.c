@@ -3,7 +3,7 @@
  * may miss. A pixel that a stored chunk covers shows an element of it, the one nearest to
  * the middle of the pixel.
  */
-#include "plot/plot_int.h"
+#include "plot/plot.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -105,15 +105,6 @@ static void add_legend(const struct plot_style *style, int mode, int width,
                       style->range.high);
 }
 
-static void add_plane(struct plane *p, int mode, struct cli_string *out)
-{
-    /* Half a character is about as high as it is wide: the pixels are nearly square. */
-    cli_plot_fit(p->data, p->style->aspect, &p->width, &p->height);
-    for (int y = 0; y < p->height; y += 2)
-        add_row(p, mode, y, out);
-    add_legend(p->style, mode, p->width, out);
-}
-
 /* ---- a line ---- */
 
 /* The mean of the finite samples in a column; NaN if there are none. */
@@ -171,7 +162,11 @@ int cli_plot_term(struct cli *cli, const struct plot_data *data,
     if (data->ndim == 2) {
         struct plane p = {data, style, columns, rows * 2};
 
-        add_plane(&p, mode, &out);
+        /* half a character is about as high as it is wide: pixels are nearly square */
+        cli_plot_fit(data, style->aspect, &p.width, &p.height);
+        for (int y = 0; y < p.height; y += 2)
+            add_row(&p, mode, y, &out);
+        add_legend(style, mode, p.width, &out);
     } else {
         add_bars(data, style, columns > 24 ? columns - 14 : 10, rows, &out);
     }
