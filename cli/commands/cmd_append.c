@@ -54,8 +54,6 @@ struct appending {
     const zarr_dtype
         *file_type;     /* in a .npy header that stands for the array's type, or NULL */
     uint64_t row_bytes; /* bytes of one step along the axis */
-    uint64_t shape[ZARR_MAX_RANK];
-    int64_t strides[ZARR_MAX_RANK];
     uint64_t added;
     /* where the steps are now: other programs may append between pieces of a stream */
     uint64_t (*range)[2];
@@ -115,10 +113,10 @@ static int map_file(struct cli *cli, struct input *in)
 
 static int check_length(struct cli *cli, struct input *in)
 {
-    uint64_t need = cli_product(in->ndim, in->shape);
+    const uint64_t need =
+        cli_mul(cli_product(in->ndim, in->shape), zarr_dtype_item_bytes(in->dtype));
 
-    need = cli_mul(need, zarr_dtype_item_bytes(in->dtype));
-    if (in->data_bytes != UINT64_MAX && in->data_bytes < need)
+    if (in->data_bytes < need)
         return cli_error(cli, CLI_CORRUPT, NULL,
                          "%s is too short: %" PRIu64 " bytes of elements, %" PRIu64
                          " expected",
@@ -281,6 +279,7 @@ static void note_range(struct appending *a, uint64_t first, uint64_t steps)
 static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64_t steps)
 {
     uint64_t stride = zarr_dtype_item_bytes(a->in.dtype), first = 0;
+    int64_t strides[ZARR_MAX_RANK];
     zarr_io_options io = ZARR_IO_OPTIONS_INIT;
     zarr_tensor src;
     zarr_error err = {0};
@@ -294,12 +293,11 @@ static int append_tensor(struct appending *a, void *data, uint64_t bytes, uint64
     for (int32_t i = 0; i < a->ndim; i++) {
         int32_t d = a->in.fortran ? i : a->ndim - 1 - i;
 
-        a->shape[d] = a->in.shape[d];
-        a->strides[d] = (int64_t)stride;
+        strides[d] = (int64_t)stride;
         stride *= a->in.shape[d];
     }
-    zarr_tensor_host(&src, NULL, data, bytes, a->ndim, a->shape);
-    src.strides = a->strides;
+    zarr_tensor_host(&src, NULL, data, bytes, a->ndim, a->in.shape);
+    src.strides = strides;
     src.dtype = a->in.dtype;
     src.byte_order = a->in.byte_order;
     io.cancel = cli_cancel;
@@ -368,24 +366,16 @@ static int append_stream(struct appending *a)
     return rc;
 }
 
-/* "100:104, 108:112"; owned. */
-static char *ranges_text(const struct appending *a)
-{
-    struct cli_string text = {0};
-
-    cli_string_add(&text, "", 0);
-    for (size_t i = 0; i < a->n_ranges; i++)
-        cli_string_printf(&text, "%s%" PRIu64 ":%" PRIu64, i ? ", " : "", a->range[i][0],
-                          a->range[i][1]);
-    return text.text;
-}
-
 static void report(struct appending *a)
 {
     struct cli *cli = a->cli;
     char *shape = cli_shape_text(a->ndim, zarr_array_shape(a->node.array));
-    char *places = ranges_text(a);
+    struct cli_string places = {0}; /* "100:104, 108:112" */
 
+    cli_string_add(&places, "", 0);
+    for (size_t i = 0; i < a->n_ranges; i++)
+        cli_string_printf(&places, "%s%" PRIu64 ":%" PRIu64, i ? ", " : "",
+                          a->range[i][0], a->range[i][1]);
     if (cli->json) {
         struct cli_json *j = cli_json_node(cli, a->node.shown);
 
@@ -397,9 +387,9 @@ static void report(struct appending *a)
             cli_json_shape(j, 2, a->range[i]);
     }
     cli_say(cli, "%s: appended %" PRIu64 " along axis %d%s%s, new shape %s",
-            a->node.shown, a->added, (int)a->axis, a->n_ranges ? " at " : "", places,
+            a->node.shown, a->added, (int)a->axis, a->n_ranges ? " at " : "", places.text,
             shape);
-    free(places);
+    cli_string_free(&places);
     free(shape);
 }
 
@@ -413,7 +403,6 @@ static int append_text(struct appending *a, const char *format)
     if (rc)
         return rc;
     a->in.dtype = zarr_array_dtype(a->node.array);
-    a->in.byte_order = 0;
     rc = cli_elements_read(cli, &a->in.source, format, a->in.dtype, -1, &e);
     a->in.ndim = e.ndim;
     memcpy(a->in.shape, e.shape, sizeof e.shape);

@@ -269,13 +269,10 @@ static int create_target(struct import *im)
         im->node.began = true;
         st = zarr_array_create(&im->node.array, im->target_store, im->target_path,
                                &spec.spec, NULL, &err);
-        if (st)
-            rc = cli_fail(im->cli, st, &err, "cannot create array %s", im->node.shown);
-        else
-            im->created = true;
-        if (im->created)
-            rc = cli_job_begin(im->cli, im->target_store, im->target_path,
-                               im->source.name);
+        im->created = !st;
+        rc = st ? cli_fail(im->cli, st, &err, "cannot create array %s", im->node.shown)
+                : cli_job_begin(im->cli, im->target_store, im->target_path,
+                                im->source.name);
     }
     cli_spec_free(&spec);
     return rc;

@@ -60,10 +60,6 @@ int cli_elements_read(struct cli *cli, struct cli_source *source, const char *fo
 int cli_elements_convert(struct cli *cli, const zarr_dtype *from, const void *data,
                          uint64_t n, const char *name, const zarr_dtype *to,
                          struct cli_elements *out);
-/* A tensor of all elements with the given shape. It points to shape_out. */
-void cli_elements_tensor(const struct cli_elements *e, int32_t ndim,
-                         const uint64_t *shape, uint64_t shape_out[ZARR_MAX_RANK],
-                         zarr_tensor *out);
 void cli_elements_free(struct cli_elements *e);
 
 /* ---- npy.c ---- */

@@ -276,24 +276,19 @@ static void add_empty(struct sink *s)
         add_json(s);
 }
 
-/* The members before the elements, and the key of these. */
-static void add_json_head(struct sink *s)
-{
-    s->head = cli_json_start(s->dump->cli, &s->text, false);
-    cli_json_object(s->head);
-    cli_json_text(cli_key(s->head, "node"), s->dump->node->shown);
-    cli_json_text(cli_key(s->head, "data_type"), cli_type_name(s->type));
-    cli_json_shape(cli_key(s->head, "shape"), s->ndim, s->shape);
-    cli_key(s->head, "data");
-}
-
 static int begin(struct sink *s)
 {
     if (s->style == STYLE_NPY && !cli_npy_header(s->type, s->ndim, s->shape, &s->text))
         cli_warn(s->dump->cli, "NumPy has no data type %s: the file says opaque bytes",
                  cli_type_name(s->type));
-    if (s->dump->wrap_json)
-        add_json_head(s);
+    if (s->dump->wrap_json) {
+        s->head = cli_json_start(s->dump->cli, &s->text, false);
+        cli_json_object(s->head);
+        cli_json_text(cli_key(s->head, "node"), s->dump->node->shown);
+        cli_json_text(cli_key(s->head, "data_type"), cli_type_name(s->type));
+        cli_json_shape(cli_key(s->head, "shape"), s->ndim, s->shape);
+        cli_key(s->head, "data");
+    }
     if (s->style == STYLE_JSON && cli_product(s->ndim, s->shape) == 0)
         add_empty(s);
     return put_text(s, true);

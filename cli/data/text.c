@@ -16,19 +16,13 @@ void cli_base64(const void *bytes, size_t n, struct cli_string *out)
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
     for (size_t i = 0; i < n; i += 3) {
-        unsigned v = (unsigned)data[i] << 16;
+        unsigned v = 0;
         char four[4];
 
-        v |= i + 1 < n ? (unsigned)data[i + 1] << 8 : 0;
-        v |= i + 2 < n ? data[i + 2] : 0;
-        four[0] = digits[v >> 18];
-        four[1] = digits[v >> 12 & 63];
-        four[2] = digits[v >> 6 & 63];
-        four[3] = digits[v & 63];
-        if (i + 1 >= n)
-            four[2] = '=';
-        if (i + 2 >= n)
-            four[3] = '=';
+        for (size_t k = 0; k < 3; k++)
+            v = v << 8 | (i + k < n ? data[i + k] : 0u);
+        for (size_t k = 0; k < 4; k++)
+            four[k] = i + k > n ? '=' : digits[v >> (18 - 6 * k) & 63];
         cli_string_add(out, four, 4);
     }
 }

@@ -282,19 +282,6 @@ int cli_elements_read(struct cli *cli, struct cli_source *source, const char *fo
     return rc;
 }
 
-void cli_elements_tensor(const struct cli_elements *e, int32_t ndim,
-                         const uint64_t *shape, uint64_t shape_out[ZARR_MAX_RANK],
-                         zarr_tensor *out)
-{
-    static uint64_t none;
-
-    for (int32_t d = 0; d < ndim; d++)
-        shape_out[d] = shape[d];
-    zarr_tensor_host(out, NULL, e->data ? (void *)e->data : &none, e->n * e->item_bytes,
-                     ndim, shape_out);
-    out->dtype = e->type;
-}
-
 int cli_elements_convert(struct cli *cli, const zarr_dtype *from, const void *data,
                          uint64_t n, const char *name, const zarr_dtype *to,
                          struct cli_elements *out)

@@ -137,7 +137,8 @@ static int write_box(struct import *im, const struct cli_boxes *b, void *data)
 {
     const uint64_t n = b->n_items * im->field.n_values;
     uint64_t shape[ZARR_MAX_RANK];
-    int64_t strides[ZARR_MAX_RANK], stride = (int64_t)zarr_dtype_item_bytes(im->type);
+    int64_t strides[ZARR_MAX_RANK] = {0};
+    int64_t stride = (int64_t)zarr_dtype_item_bytes(im->type);
     zarr_tensor tensor;
     zarr_selection *selection = NULL;
     zarr_error err = {0};
@@ -303,10 +304,13 @@ static int copy_boxes(struct import *im)
 
 static int write_text(struct import *im)
 {
-    uint64_t shape[ZARR_MAX_RANK];
+    static uint64_t none;
+    struct cli_elements *e = &im->elements;
     zarr_tensor tensor;
 
-    cli_elements_tensor(&im->elements, im->header.ndim, im->header.shape, shape, &tensor);
+    zarr_tensor_host(&tensor, NULL, e->data ? (void *)e->data : &none,
+                     e->n * e->item_bytes, im->header.ndim, im->header.shape);
+    tensor.dtype = e->type;
     return write_tensor(im, im->selection, &tensor);
 }
 
