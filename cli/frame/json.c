@@ -470,13 +470,10 @@ const char *cli_json_item(const char *array, size_t i, size_t *bytes)
 
 static unsigned hex4(const char *t)
 {
-    unsigned value = 0;
+    char digits[5] = {0};
 
-    for (int i = 0; i < 4 && t[i]; i++)
-        value = value * 16 + (unsigned)(t[i] <= '9'   ? t[i] - '0'
-                                        : t[i] >= 'a' ? t[i] - 'a' + 10
-                                                      : t[i] - 'A' + 10);
-    return value;
+    memcpy(digits, t, 4);
+    return (unsigned)strtoul(digits, NULL, 16);
 }
 
 static void add_utf8(struct cli_string *s, unsigned c)

@@ -24,11 +24,11 @@ static bool passes(int os_code)
                                 ENFILE,      ENOBUFS,      ESTALE,       ETIMEDOUT,
                                 ECONNRESET,  ECONNREFUSED, ECONNABORTED, ENETDOWN,
                                 ENETUNREACH, ENETRESET,    EHOSTDOWN,    EHOSTUNREACH};
-    bool found = false;
 
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        found = found || codes[i] == os_code;
-    return found;
+        if (codes[i] == os_code)
+            return true;
+    return false;
 }
 
 static int find_exit_code(zarr_status status, const zarr_error *err)

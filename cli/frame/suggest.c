@@ -109,14 +109,13 @@ static const char *find_synonym(const char *word)
 /* Whether the word is in the value of an option: else it is in a store. */
 static bool is_typed(const struct cli *cli, const char *word)
 {
-    bool typed = false;
-
     for (size_t i = 0; i < cli->values->n_items; i++) {
         const char *text = cli->values->items[i].text;
 
-        typed = typed || (text && strstr(text, word));
+        if (text && strstr(text, word))
+            return true;
     }
-    return typed;
+    return false;
 }
 
 /* Copies the word from `kind "word" is unknown` at the end of a message. */

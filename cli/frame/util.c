@@ -210,9 +210,6 @@ uint64_t cli_product(int32_t ndim, const uint64_t *shape)
     uint64_t n = 1;
 
     for (int32_t d = 0; d < ndim; d++)
-        if (shape[d] == 0)
-            return 0;
-    for (int32_t d = 0; d < ndim; d++)
         n = cli_mul(n, shape[d]);
     return n;
 }
