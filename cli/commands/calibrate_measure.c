@@ -73,13 +73,6 @@ struct subject {
     uint64_t length;
 };
 
-static void subject_close(const struct calibration *c, struct subject *s)
-{
-    zarr_memory_free(c->cli->ctx, &s->mem);
-    zarr_array_free(s->array);
-    zarr_store_free(s->store);
-}
-
 /* An array in memory, written by the CPU, and a tensor of the device. */
 static zarr_status subject_open(const struct calibration *c, struct subject *s,
                                 const struct measurement *m, zarr_error *err)
@@ -278,7 +271,9 @@ static int measure_chunks(const struct calibration *c, struct measurement *m)
         else
             st = measure_row(c, &s, m, &err);
     }
-    subject_close(c, &s);
+    zarr_memory_free(c->cli->ctx, &s.mem);
+    zarr_array_free(s.array);
+    zarr_store_free(s.store);
     return st == ZARR_ERR_DEVICE
                ? cli_fail(c->cli, st, &err, "cannot measure %s", m->device->label)
                : CLI_OK;
