@@ -306,12 +306,10 @@ static zarr_status refuse(const struct reading *g, const zarr_tensor *dst, uint6
     }
     for (int32_t d = 0; d < dst->ndim; d++)
         cli_string_printf(&place, "%s%" PRIu64, d ? ", " : "", at[d]);
-    *err = (zarr_error){.code = ZARR_ERR_INVALID};
-    snprintf(err->message, sizeof err->message,
-             "%s%s%s%s: element [%s]: %s has no value in %s", g->region->shown,
-             region ? "[" : "", region ? region : "", region ? "]" : "",
-             place.text ? place.text : "", value ? value : "the number",
-             cli_type_name(dst->dtype));
+    cli_set_error(err, ZARR_ERR_INVALID, "%s%s%s%s: element [%s]: %s has no value in %s",
+                  g->region->shown, region ? "[" : "", region ? region : "",
+                  region ? "]" : "", place.text ? place.text : "",
+                  value ? value : "the number", cli_type_name(dst->dtype));
     cli_string_free(&place);
     free(value);
     return ZARR_ERR_INVALID;
