@@ -1,7 +1,7 @@
 /*
  * cf/cf.h - what the CF conventions say about arrays: dates of their calendars
- * (cf/calendar.c), values of packed and of time arrays (cf/decode.c), coordinates, and
- * regions by name and value (cf/region.c).
+ * (cf/calendar.c), values of packed and of time arrays (cf/decode.c), coordinates
+ * (cf/coordinate.c), and regions by name and value (cf/region.c).
  */
 #ifndef CLI_CF_H
 #define CLI_CF_H
@@ -119,7 +119,7 @@ bool cf_flags_print(const struct cf *cf, const void *decoded, struct cli_string 
  * into `elements`. */
 void cf_decode(const struct cf *cf, const void *elements, uint64_t n, void *out);
 
-/* ---- coordinates and regions (region.c) ---- */
+/* ---- coordinates (coordinate.c) ---- */
 
 /* The values of a coordinate array. Zero it before use. */
 struct cf_coordinate {
@@ -142,16 +142,19 @@ void cf_coordinate_free(struct cf_coordinate *c);
 void cf_coordinate_print(const struct cf_coordinate *c, uint64_t i,
                          struct cli_string *out);
 
+/* ---- regions (region.c) ---- */
+
 #define CLI_NEAREST_OPTION                                                               \
     {                                                                                    \
         "nearest", 0, 0, NULL, NULL,                                                     \
             "take the nearest point for a value that lies between points of a "          \
             "coordinate"                                                                 \
     }
-/* Bytes of a region's item: up to the next comma outside of brackets. */
-size_t cf_item_bytes(const char *at);
-/* Splits a region without names into one item for each dimension, which the caller owns:
- * "...,3" becomes ":", ":" and "3". */
+/* Goes on behind the item of a region, which ends at a comma outside of brackets. Returns
+ * the item, which the caller owns, or NULL at the end. */
+char *cf_next_item(const char **at);
+/* Splits a region without names, or NULL, into one item for each dimension, which the
+ * caller owns: "...,3" becomes ":", ":" and "3". */
 void cf_region_split(const char *region, int32_t ndim, char **items);
 /* Replaces names in the text of a region ("lat@35:70, time=3") by indices along the
  * dimensions of the array. A region without names stays. shown: the node in messages.

@@ -3,9 +3,8 @@
  * values of a coordinate with both ends included, as isel and sel of xarray. The names
  * become indices, so that everything behind sees an ordinary region.
  *
- * All values of coordinates are numbers: times are instants, and text is its index in the
- * coordinate. So each value of a region is an interval of numbers. It has one point, or a
- * period of time.
+ * Values of coordinates are numbers (cf/coordinate.c). So each value of a region is an
+ * interval of numbers: of one number, of a period of time, or of the points with a label.
  */
 #include "cf/cf.h"
 
@@ -14,164 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- coordinates ---- */
+/* ---- errors ---- */
 
-/* Opens `name` in the group above `path`, or in the next one that has it. */
-static int open_coordinate(struct cli *cli, zarr_store *store, const char *path,
-                           const char *name, zarr_array **out)
-{
-    const zarr_array_open_options opts = {.struct_size = sizeof opts,
-                                          .cancel = cli_cancel};
-    char *group = cli_strdup(path);
-    int rc = CLI_OK;
+static const char several[] = "several points have this value";
 
-    for (*out = NULL; !rc && !*out && *group;) {
-        char *slash = strrchr(group, '/'), *full;
-        zarr_error err = {0};
-        zarr_status st;
-
-        (slash ? slash : group)[0] = '\0';
-        full = cli_path_join(group, name);
-        st = zarr_array_open(out, store, full, &opts, &err);
-        if (st != ZARR_OK && st != ZARR_ERR_NOT_FOUND && st != ZARR_ERR_INVALID)
-            rc = cli_fail(cli, st, &err, "cannot open coordinate /%s", full);
-        free(full);
-    }
-    free(group);
-    return rc;
-}
-
-static bool is_time(const struct cf_coordinate *c)
-{
-    return c->cf.kind == CF_TIME;
-}
-
-static bool is_text(const zarr_dtype *type)
-{
-    const uint32_t kind = zarr_dtype_kind(type);
-
-    return kind == ZARR_KIND_STRING || kind == ZARR_KIND_UTF32 || kind == ZARR_KIND_BYTES;
-}
-
-/* The text of one value; owned. */
-static char *read_text(const struct cf *cf, const char *element)
-{
-    char *json, *text = NULL;
-
-    if (zarr_dtype_kind(cf->type) == ZARR_KIND_BYTES)
-        return cli_format("%.*s", (int)cf->value_bytes, element);
-    json = cli_fill_text(cf->type, element, NULL);
-    if (json)
-        text = cli_json_unquote(json, strlen(json));
-    free(json);
-    return text ? text : cli_strdup("");
-}
-
-static void decode_values(struct cf_coordinate *c, const char *elements)
-{
-    if (is_text(c->cf.type))
-        c->text = cli_alloc((size_t)c->n * sizeof *c->text + 1);
-    for (uint64_t i = 0; i < c->n; i++, elements += c->cf.value_bytes) {
-        const int64_t instant = is_time(c) ? cf_time(&c->cf, elements) : 0;
-
-        if (c->text)
-            c->text[i] = read_text(&c->cf, elements);
-        c->value[i] = c->text                 ? (double)i
-                      : instant == CF_NO_TIME ? (double)NAN
-                      : is_time(c)            ? (double)instant
-                                              : cf_number(&c->cf, elements);
-    }
-}
-
-static int read_values(struct cli *cli, const char *name, const char *part,
-                       struct cf_coordinate *c)
-{
-    zarr_io_options opts = {.struct_size = sizeof opts, .cancel = cli_cancel};
-    const int32_t ndim = zarr_array_ndim(c->array);
-    const uint64_t *shape;
-    zarr_tensor tensor = {.struct_size = sizeof tensor};
-    zarr_selection *selection = NULL;
-    zarr_error err = {0};
-    zarr_status st;
-    uint64_t bytes;
-    char *elements;
-
-    st = zarr_selection_parse(&selection, ndim, zarr_array_shape(c->array), part, &err);
-    if (st)
-        return cli_fail(cli, st, &err, "cannot select [%s] of coordinate %s", part, name);
-    shape = zarr_selection_shape(selection);
-    c->n = cli_product(ndim - c->cf.joins, shape);
-    bytes = cli_mul(c->n, c->cf.value_bytes + 4 * sizeof *c->value);
-    if (bytes > (cli->memory_bytes ? cli->memory_bytes : 1u << 30)) {
-        zarr_selection_free(selection);
-        return cli_error(cli, CLI_CORRUPT, "Raise --mem, or select by index: NAME=INDEX.",
-                         "coordinate %s is too large", name);
-    }
-    bytes = c->n * c->cf.value_bytes;
-    elements = cli_alloc((size_t)bytes + 1);
-    c->value = cli_alloc((size_t)c->n * sizeof *c->value + 1);
-    zarr_tensor_host(&tensor, NULL, elements, bytes, ndim, shape);
-    if (zarr_dtype_variable(c->cf.type))
-        st = zarr_heap_create(&opts.heap, cli->ctx, 0, &err);
-    if (!st)
-        st = zarr_array_read(c->array, selection, &tensor, &opts, &err);
-    if (!st)
-        decode_values(c, elements);
-    zarr_selection_free(selection);
-    zarr_heap_free(opts.heap);
-    free(elements);
-    return st ? cli_fail_array(cli, c->array, st, &err, "cannot read coordinate %s", name)
-              : CLI_OK;
-}
-
-int cf_coordinate_read(struct cli *cli, zarr_store *store, const char *path,
-                       const char *name, const char *part, uint64_t length,
-                       struct cf_coordinate *out)
-{
-    const zarr_dtype *type;
-    int rc = open_coordinate(cli, store, path, name, &out->array);
-
-    if (rc || !out->array)
-        return rc;
-    type = zarr_array_dtype(out->array);
-    rc = cf_find(cli, out->array, type, name, &out->cf);
-    out->is_line = zarr_array_ndim(out->array) == 1 + out->cf.joins;
-    if (!rc && (is_time(out) || is_text(type) || cf_is_number(type)) &&
-        (!part || (out->is_line && zarr_array_shape(out->array)[0] == length)))
-        return read_values(cli, name, part ? part : "...", out);
-    cf_coordinate_free(out);
-    return rc;
-}
-
-void cf_coordinate_free(struct cf_coordinate *c)
-{
-    for (uint64_t i = 0; i < c->n && c->text; i++)
-        free(c->text[i]);
-    free(c->text);
-    cf_free(&c->cf);
-    zarr_array_free(c->array);
-    free(c->value);
-    *c = (struct cf_coordinate){0};
-}
-
-void cf_coordinate_print(const struct cf_coordinate *c, uint64_t i,
-                         struct cli_string *out)
-{
-    const double v = c->value[i];
-
-    if (c->text)
-        cli_string_printf(out, "%s", c->text[(uint64_t)v]);
-    else if (is_time(c))
-        cf_instant_print(c->cf.units.calendar, isnan(v) ? CF_NO_TIME : (int64_t)v, out);
-    else
-        cli_string_printf(out, "%.*g", zarr_dtype_item_bytes(c->cf.decoded) == 4 ? 7 : 12,
-                          v);
-}
-
-/* ---- one region ---- */
-
-/* A dimension by name. */
-struct naming {
+/* An item of a region, and the coordinate along which it selects. */
+struct region_item {
     struct cli *cli;
     zarr_store *store;
     const zarr_array *array;
@@ -195,7 +42,7 @@ static const char *dimension_name(const zarr_array *array, int32_t d)
 
 /* Prints an error with the range of the coordinate, "lat has 180 values from 89.5 to
  * -89.5", and with the names of dimensions if they are wrong. */
-static int refuse(const struct naming *r, const char *hint, const char *why)
+static int refuse(const struct region_item *r, const char *hint, const char *why)
 {
     const struct cf_coordinate *c = &r->c;
     const zarr_array *named = c->array ? c->array : r->array;
@@ -225,18 +72,21 @@ static int refuse(const struct naming *r, const char *hint, const char *why)
     return rc;
 }
 
+/* ---- values of an item ---- */
+
 /* The values that a text means, ends included. */
 struct interval {
     double low, high;
     bool is_period;
 };
 
-/* Reads the longest label that a delimiter follows. Its value is its index. */
-static bool read_label(const struct naming *r, const char **at, struct interval *out,
+/* Reads the longest label that a delimiter follows. Its values are its indices, which
+ * must be neighbours. */
+static bool read_label(const struct region_item *r, const char **at, struct interval *out,
                        const char **why)
 {
     size_t longest = 0;
-    uint64_t n = 0;
+    double n = 0;
 
     for (uint64_t i = 0; i < r->c.n; i++) {
         const size_t bytes = strlen(r->c.text[i]);
@@ -245,12 +95,13 @@ static bool read_label(const struct naming *r, const char **at, struct interval 
             !strchr(":,]", (*at)[bytes + strspn(*at + bytes, " ")]))
             continue;
         n = bytes > longest ? 1 : n + 1;
+        out->low = n == 1 ? (double)i : out->low;
+        out->high = (double)i;
         longest = bytes;
-        out->low = (double)i;
     }
     *at += longest;
-    *why = n > 1 ? "several points have this value" : "no point has this value";
-    return n == 1;
+    *why = n > 1 ? several : "no point has this value";
+    return n > 0 && out->high - out->low == n - 1;
 }
 
 /* Whether a date is coarser than the values: then it means all values of its period. */
@@ -268,7 +119,8 @@ static bool is_coarse(const struct cf_coordinate *c, enum cf_part finest)
     return finest < CF_DAY;
 }
 
-static bool read_period(const struct naming *r, const char **at, struct interval *out)
+static bool read_period(const struct region_item *r, const char **at,
+                        struct interval *out)
 {
     const enum cf_calendar calendar = r->c.cf.units.calendar;
     struct cf_date date;
@@ -286,15 +138,15 @@ static bool read_period(const struct naming *r, const char **at, struct interval
     return true;
 }
 
-static int read_value(const struct naming *r, const char **at, struct interval *out)
+static int read_value(const struct region_item *r, const char **at, struct interval *out)
 {
-    const char *why = is_time(&r->c) ? "a value is no date of the calendar, as 2003-07"
-                                     : "a value is not a number";
+    const char *why = "a value is not a number";
     char *end;
     bool ok;
 
     *at += strspn(*at, " ");
-    if (is_time(&r->c)) {
+    if (r->c.cf.kind == CF_TIME) {
+        why = "a value is no date of the calendar, as 2003-07";
         ok = read_period(r, at, out);
     } else if (r->c.text) {
         ok = read_label(r, at, out, &why);
@@ -305,12 +157,13 @@ static int read_value(const struct naming *r, const char **at, struct interval *
         if (zarr_dtype_kind(r->c.cf.decoded) == ZARR_KIND_FLOAT &&
             zarr_dtype_item_bytes(r->c.cf.decoded) == sizeof(float))
             out->low = (double)(float)out->low;
-    }
-    if (!is_time(&r->c))
         out->high = out->low;
+    }
     *at += strspn(*at, " ");
     return ok && strchr(":,]", **at) ? CLI_OK : refuse(r, NULL, why);
 }
+
+/* ---- points of the coordinate ---- */
 
 /* 1: the values never fall, -1: they never rise, 0: neither, or some are missing. */
 static int order(const struct cf_coordinate *c)
@@ -328,7 +181,7 @@ static int order(const struct cf_coordinate *c)
 
 /* How far value i is from v. A full turn counts a little, so that 0 is nearer to 0 than
  * 360 is. */
-static double distance(const struct naming *r, uint64_t i, double v)
+static double distance(const struct region_item *r, uint64_t i, double v)
 {
     const double plain = fabs(r->c.value[i] - v);
 
@@ -337,7 +190,7 @@ static double distance(const struct naming *r, uint64_t i, double v)
 }
 
 /* Selects the one point with this value, or the nearest: of two the larger one. */
-static int add_point(struct naming *r, double v)
+static int add_point(struct region_item *r, double v)
 {
     double best = (double)INFINITY;
     uint64_t at = 0, n_best = 0;
@@ -352,7 +205,7 @@ static int add_point(struct naming *r, double v)
         best = fmin(best, d);
     }
     if (n_best > 1 && best == 0)
-        return refuse(r, NULL, "several points have this value");
+        return refuse(r, NULL, several);
     if (n_best > 0 && (best <= r->error || r->nearest)) {
         r->index[r->n++] = at;
         return CLI_OK;
@@ -367,7 +220,7 @@ static int add_point(struct naming *r, double v)
     return rc;
 }
 
-static void add_between(struct naming *r, double low, double high)
+static void add_between(struct region_item *r, double low, double high)
 {
     for (uint64_t i = 0; i < r->c.n; i++)
         if (r->c.value[i] >= low && r->c.value[i] <= high)
@@ -376,7 +229,7 @@ static void add_between(struct naming *r, double low, double high)
 
 /* Longitudes go east from low to high, also across the seam. The points behind the seam
  * are those of the rest of the range, one turn back. */
-static void add_longitudes(struct naming *r, double low, double high, bool falls)
+static void add_longitudes(struct region_item *r, double low, double high, bool falls)
 {
     const double *value = r->c.value, e = r->error;
     const double first = value[falls ? r->c.n - 1 : 0];
@@ -396,7 +249,7 @@ static void add_longitudes(struct naming *r, double low, double high, bool falls
         add_between(r, first, rest);
 }
 
-static int add_range(struct naming *r, const struct interval *from,
+static int add_range(struct region_item *r, const struct interval *from,
                      const struct interval *to)
 {
     const double low = from->low, high = to->high;
@@ -419,8 +272,20 @@ static int add_range(struct naming *r, const struct interval *from,
 
 /* ---- items ---- */
 
+/* A part of a text without blanks at its ends; owned. */
+static char *trim(const char *at, size_t bytes)
+{
+    while (bytes > 0 && *at == ' ') {
+        at++;
+        bytes--;
+    }
+    while (bytes > 0 && at[bytes - 1] == ' ')
+        bytes--;
+    return cli_format("%.*s", (int)bytes, at);
+}
+
 /* Selects "35:70", "2003-07" or "35". *is_one: whether it is one point. */
-static int add_item(struct naming *r, const char **at, bool *is_one)
+static int add_item(struct region_item *r, const char **at, bool *is_one)
 {
     struct interval low = {.low = -(double)INFINITY}, high = {.high = (double)INFINITY};
     const uint64_t n = r->n;
@@ -433,12 +298,15 @@ static int add_item(struct naming *r, const char **at, bool *is_one)
     }
     if (!rc && low.is_period)
         add_between(r, low.low, low.high);
+    else if (!rc && r->c.text && low.low < low.high)
+        return refuse(r, NULL, several);
     *is_one = r->n == n;
     return rc || r->n > n ? rc : add_point(r, low.low);
 }
 
 /* Writes the selected indices as "3", "3:7" or "[3,5]". */
-static void print_indices(const struct naming *r, bool is_one, struct cli_string *out)
+static void print_indices(const struct region_item *r, bool is_one,
+                          struct cli_string *out)
 {
     uint64_t k = 1;
 
@@ -455,14 +323,14 @@ static void print_indices(const struct naming *r, bool is_one, struct cli_string
 }
 
 /* Adds the indices of an item or of a list of items, "[35,70]". */
-static int add_values(struct naming *r, struct cli_string *out)
+static int add_values(struct region_item *r, struct cli_string *out)
 {
     const bool is_list = *r->text == '[';
     const char *at = r->text + is_list;
     bool is_one = false;
     int rc;
 
-    r->is_wrapped = r->c.cf.is_longitude && !is_time(&r->c) && !r->c.text;
+    r->is_wrapped = r->c.cf.is_longitude && r->c.cf.kind != CF_TIME && !r->c.text;
     r->error = !r->is_wrapped                                            ? 0
                : zarr_dtype_item_bytes(r->c.cf.decoded) == sizeof(float) ? 1e-4
                                                                          : 1e-9;
@@ -481,26 +349,20 @@ static int add_values(struct naming *r, struct cli_string *out)
     return rc;
 }
 
-static int32_t find_dimension(const zarr_array *array, const char *name)
+/* The dimension of this name, from dimension d on; -1 if there is none. */
+static int32_t find_dimension(const zarr_array *array, const char *name, int32_t d)
 {
-    for (int32_t d = 0; d < zarr_array_ndim(array); d++)
-        if (strcmp(dimension_name(array, d), name) == 0)
+    for (; name && d < zarr_array_ndim(array); d++) {
+        const char *other = zarr_array_dimension_name(array, d);
+
+        if (other && strcmp(other, name) == 0)
             return d;
+    }
     return -1;
 }
 
-static bool is_twice(const zarr_array *array, int32_t dim)
-{
-    const char *name = zarr_array_dimension_name(array, dim);
-
-    for (int32_t d = dim + 1; name && d < zarr_array_ndim(array); d++)
-        if (strcmp(dimension_name(array, d), name) == 0)
-            return true;
-    return false;
-}
-
 /* Resolves NAME@VALUES. *dim: the dimension that it selects along. */
-static int resolve_values(struct naming *r, int32_t *dim, struct cli_string *out)
+static int resolve_values(struct region_item *r, int32_t *dim, struct cli_string *out)
 {
     int rc = cf_coordinate_read(r->cli, r->store, zarr_array_path(r->array), r->name,
                                 NULL, 0, &r->c);
@@ -512,28 +374,16 @@ static int resolve_values(struct naming *r, int32_t *dim, struct cli_string *out
     if (!r->c.is_line)
         return refuse(r, "Select by index along its dimensions: NAME=FIRST:END.",
                       "the coordinate does not have one dimension");
-    *dim = find_dimension(r->array, r->name);
+    *dim = find_dimension(r->array, r->name, 0);
     if (*dim < 0) /* a coordinate along a dimension of another name */
-        *dim = find_dimension(r->array, dimension_name(r->c.array, 0));
+        *dim = find_dimension(r->array, zarr_array_dimension_name(r->c.array, 0), 0);
     if (*dim < 0 || zarr_array_shape(r->array)[*dim] != r->c.n)
         return refuse(r, NULL, "no dimension has this name and length");
     return add_values(r, out);
 }
 
-/* A part of a text without blanks at its ends; owned. */
-static char *trim(const char *at, size_t bytes)
-{
-    while (bytes > 0 && *at == ' ') {
-        at++;
-        bytes--;
-    }
-    while (bytes > 0 && at[bytes - 1] == ' ')
-        bytes--;
-    return cli_format("%.*s", (int)bytes, at);
-}
-
 /* Resolves one item. *next: the dimension of an item without name. */
-static int resolve_item(struct naming *r, const char *item, struct cli_string *dims,
+static int resolve_item(struct region_item *r, const char *item, struct cli_string *dims,
                         int32_t *next)
 {
     const char *sign = item + strcspn(item, "=@");
@@ -550,14 +400,16 @@ static int resolve_item(struct naming *r, const char *item, struct cli_string *d
         rc = refuse(r, NULL, "it selects nothing");
     else if (*sign == '@')
         rc = resolve_values(r, &dim, &indices);
-    else if (*sign == '=' && (dim = find_dimension(r->array, name)) < 0)
+    else if (*sign == '=' && (dim = find_dimension(r->array, name, 0)) < 0)
         rc = refuse(r, NULL, "no dimension has this name");
     if (*sign != '@')
         cli_string_printf(&indices, "%s", r->text);
     if (!rc && (strcmp(item, "...") == 0 || dim >= zarr_array_ndim(r->array)))
         rc = refuse(r, "Items without names come first, without \"...\".",
                     "it has no dimension");
-    else if (!rc && *sign && is_twice(r->array, dim))
+    else if (!rc && *sign &&
+             find_dimension(r->array, zarr_array_dimension_name(r->array, dim),
+                            dim + 1) >= 0)
         rc = refuse(r, NULL, "two dimensions have this name");
     else if (!rc && dims[dim].n_bytes)
         rc = refuse(r, NULL, "another item selects along this dimension, too");
@@ -570,33 +422,36 @@ static int resolve_item(struct naming *r, const char *item, struct cli_string *d
     return rc;
 }
 
-size_t cf_item_bytes(const char *at)
+/* ---- regions ---- */
+
+char *cf_next_item(const char **at)
 {
+    const char *begin = *at;
     int depth = 0;
     size_t n = 0;
 
-    for (; at[n] && (at[n] != ',' || depth > 0); n++)
-        depth += at[n] == '[' ? 1 : at[n] == ']' ? -1 : 0;
-    return n;
+    if (!*begin)
+        return NULL;
+    for (; begin[n] && (begin[n] != ',' || depth > 0); n++)
+        depth += begin[n] == '[' ? 1 : begin[n] == ']' ? -1 : 0;
+    *at += n + (begin[n] == ',');
+    return trim(begin, n);
 }
 
 void cf_region_split(const char *region, int32_t ndim, char **items)
 {
+    const char *at = region ? region : "", *count = at;
     int32_t n = 0, d = 0;
+    char *item;
 
-    for (const char *at = region; *at; n++)
-        at += cf_item_bytes(at) + (at[cf_item_bytes(at)] == ',');
-    for (const char *at = region; *at && d < ndim;) {
-        const size_t bytes = cf_item_bytes(at);
-
-        items[d] = trim(at, bytes);
-        if (strcmp(items[d], "...") != 0)
-            d++;
+    for (; (item = cf_next_item(&count)) != NULL; n++)
+        free(item);
+    while (d < ndim && (item = cf_next_item(&at)) != NULL)
+        if (strcmp(item, "...") != 0)
+            items[d++] = item;
         else
-            for (free(items[d]); n <= ndim; n++)
+            for (free(item); n <= ndim; n++)
                 items[d++] = cli_strdup(":");
-        at += bytes + (at[bytes] == ',');
-    }
     while (d < ndim)
         items[d++] = cli_strdup(":");
 }
@@ -606,7 +461,7 @@ static bool is_along(const zarr_array *array, const char *item)
 {
     const char *sign = item + strcspn(item, "=@");
     char *name = trim(item, (size_t)(sign - item));
-    const bool found = *sign && find_dimension(array, name) >= 0;
+    const bool found = *sign && find_dimension(array, name, 0) >= 0;
 
     free(name);
     return found;
@@ -615,29 +470,24 @@ static bool is_along(const zarr_array *array, const char *item)
 int cf_region_resolve(struct cli *cli, zarr_store *store, const zarr_array *array,
                       const char *shown, char **region, bool *used)
 {
-    struct naming r = {.cli = cli, .store = store, .array = array, .shown = shown};
+    struct region_item r = {.cli = cli, .store = store, .array = array, .shown = shown};
     struct cli_string dims[ZARR_MAX_RANK] = {{0}}, whole = {0};
     bool any = !used;
     int32_t next = 0;
+    const char *at = *region;
+    char *item;
     int rc = CLI_OK;
 
     if (!*region || (!used && !strpbrk(*region, "=@")))
         return CLI_OK;
     r.nearest = cli_flag(cli, "nearest");
-    for (const char *at = *region; !rc && *at;) {
-        const size_t bytes = cf_item_bytes(at);
-        char *item = trim(at, bytes);
-
+    for (; !rc && (item = cf_next_item(&at)) != NULL; free(item), used += used != NULL)
         if (!used || is_along(array, item)) {
             rc = resolve_item(&r, item, dims, &next);
             any = true;
             if (used)
                 *used = true;
         }
-        used += used != NULL;
-        free(item);
-        at += bytes + (at[bytes] == ',');
-    }
     for (int32_t d = 0; d < zarr_array_ndim(array); d++) {
         cli_string_printf(&whole, "%s%s", d ? "," : "",
                           dims[d].n_bytes ? dims[d].text : ":");

@@ -232,8 +232,7 @@ static int read_options(struct summary *s)
 
     if (rc)
         return rc;
-    cf_region_split(s->node.region ? s->node.region : "", zarr_array_ndim(s->node.array),
-                    s->item);
+    cf_region_split(s->node.region, zarr_array_ndim(s->node.array), s->item);
     for (int32_t d = 0; d < zarr_array_ndim(s->node.array); d++)
         if (!cli_parse_i64(s->item[d], &index)) /* an index drops its dimension */
             s->dim[s->n_dims++] = d;

@@ -489,7 +489,7 @@ static bool drops_last(const char *region, int32_t ndim)
     char *items[ZARR_MAX_RANK];
     bool drops;
 
-    cf_region_split(region ? region : "", ndim, items);
+    cf_region_split(region, ndim, items);
     drops = !strpbrk(items[ndim - 1], ":[");
     for (int32_t d = 0; d < ndim; d++)
         free(items[d]);

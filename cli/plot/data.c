@@ -345,7 +345,7 @@ int cli_plot_read(struct cli *cli, const struct cli_node *node, struct plot_data
         rc = cli_node_select(cli, node, r.array, &r.outer);
     if (rc)
         goto out;
-    cf_region_split(node->region ? node->region : "", zarr_array_ndim(r.array), r.items);
+    cf_region_split(node->region, zarr_array_ndim(r.array), r.items);
     for (int32_t d = 0; d < zarr_array_ndim(r.array); d++)
         read_dim(r.items[d], zarr_array_shape(r.array)[d], &r.dims[d]);
     rc = choose_axes(&r);

@@ -76,19 +76,17 @@ static int find_region(struct reencode *r, const char *path, bool *used)
 
 static int check_used(struct reencode *r, const bool *used)
 {
-    size_t bytes;
+    const char *at = r->src.region;
+    int rc = CLI_OK;
 
-    for (const char *at = r->src.region; *at; at += bytes + (at[bytes] == ',')) {
-        bytes = cf_item_bytes(at);
+    for (char *item; !rc && (item = cf_next_item(&at)) != NULL; free(item))
         if (!*used++)
-            return cli_error(
-                r->cli, CLI_USAGE,
-                "Items are NAME=INDICES or NAME@VALUES. zarrc info shows the "
-                "names of dimensions.",
-                "region of the group %s: no array has the dimension of \"%.*s\"",
-                r->src.shown, (int)bytes, at);
-    }
-    return CLI_OK;
+            rc = cli_error(r->cli, CLI_USAGE,
+                           "Items are NAME=INDICES or NAME@VALUES. zarrc info shows the "
+                           "names of dimensions.",
+                           "region of the group %s: no array has the dimension of \"%s\"",
+                           r->src.shown, item);
+    return rc;
 }
 
 int cli_reencode_regions(struct reencode *r)

@@ -1,5 +1,6 @@
 """Regions by name and value, compared with xarray's isel and sel; values of the CF conventions, compared with
 xarray.decode_cf and cftime."""
+import datetime
 import io
 import json
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+from hypothesis import given, settings, strategies as st
 
 pytestmark = [pytest.mark.zarr_makes_input,
               pytest.mark.filterwarnings("ignore:Consolidated metadata"),
@@ -94,28 +96,128 @@ def test_a_name_of_a_dimension_mixes_with_values(zarrc, climate):
 
 @pytest.mark.parametrize("kind", ["rising", "falling"])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
-def test_random_ranges_equal_sel(zarrc, tmp_path, rng, kind, dtype):
-    for _ in range(5):
-        n = int(rng.integers(9, 40))
-        values = np.unique(rng.integers(-50, 50, n) / (1 if dtype == "i4" else 4)).astype(dtype)
-        values = values if kind == "rising" else values[::-1]
-        data = xarray.Dataset({"a": ("x", np.arange(len(values)))}, coords={"x": values})
-        path = store(data, tmp_path / "x.zarr")
-        for _ in range(6):
-            low, high = sorted(float(v) for v in rng.integers(-120, 120, 2) / 2)
-            wanted = data.a.sel(x=slice(low, high) if kind == "rising" else slice(high, low)).values
-            if wanted.size:
-                assert np.array_equal(read(zarrc, f"{path}/a[x@{low}:{high}]"), wanted), (values, low, high)
-            else:
-                assert "no point lies in the range" in zarrc("cat", f"{path}/a[x@{low}:{high}]", code=2).err
-            if kind == "falling":
-                assert zarrc("cat", f"{path}/a[x@{high}:{low}]", code=None).code == (0 if wanted.size else 2)
-            value = float(rng.choice(values)) + float(rng.choice([0, .1]))
-            nearest = data.a.sel(x=value, method="nearest").values
-            assert read(zarrc, "--nearest", f"{path}/a[x@{value}]") == nearest, (values, value)
-            middle = float(values[:2].astype("f8").mean())
-            nearest = data.a.sel(x=middle, method="nearest").values
-            assert read(zarrc, "--nearest", f"{path}/a[x@{middle}]") == nearest, (values, middle)
+def test_nearest_points_equal_sel(zarrc, tmp_path, rng, kind, dtype):
+    values = np.unique(rng.integers(-50, 50, 30) / (1 if dtype == "i4" else 4)).astype(dtype)
+    values = values if kind == "rising" else values[::-1]
+    data = xarray.Dataset({"a": ("x", np.arange(len(values)))}, coords={"x": values})
+    path = store(data, tmp_path / "x.zarr")
+    for value in [*rng.choice(values, 5), *(rng.choice(values, 5) + .1), *((values[1:] + values[:-1].astype("f8")) / 2)]:
+        value = float(value)
+        assert read(zarrc, "--nearest", f"{path}/a[x@{value}]") == data.a.sel(x=value, method="nearest"), (values, value)
+
+
+# ---- random selections ----
+
+CALENDARS = ["standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"]
+AXES = ["f8", "f4", "i4", "u2", *CALENDARS, "text", "0..360", "-180..180"]
+
+
+def make_axis(rng, kind, order, repeats):
+    """Values of a coordinate."""
+    n = int(rng.integers(1, 30))
+    if kind in ("0..360", "-180..180"):
+        values = np.arange(0, 360, float(rng.choice([2.5, 30, 72]))) - (180 if kind[0] == "-" else 0)
+    elif kind == "text":
+        values = np.sort(rng.choice(list("abcdefgh"), n)).astype(object)
+    elif kind in CALENDARS:
+        unit = int(rng.choice([1, 4, 86400]))
+        values = np.sort(rng.integers(0, 800 * min(unit, 4), n)) / unit
+    else:
+        values = np.sort(rng.integers(0 if kind == "u2" else -50, 50, n) / (4 if kind[0] == "f" else 1)).astype(kind)
+    values = values if repeats else np.unique(values)
+    values = {"rising": values, "falling": values[::-1], "mixed": rng.permutation(values)}[order]
+    return cftime.num2date(values, "days since 1999-11-29 18:00:00", kind) if kind in CALENDARS else values.copy()
+
+
+def draw_label(rng, kind, axis):
+    """The text of a value of the axis, or of one beside it."""
+    value = rng.choice(axis)
+    if kind == "text":
+        return str(value)
+    if kind in CALENDARS:
+        text = f"{value + datetime.timedelta(days=int(rng.choice([0, 0, 3, 40, -700]))):%Y-%m-%dT%H:%M:%S}"
+        return text[:rng.choice([4, 7, 10, 13, 16, 19])]
+    return str(float(value) + float(rng.choice([0, 0, 0.5, -0.25, 7, 300 if "." in kind else 60])))
+
+
+def key(kind, label):
+    return None if not label else label if kind == "text" or kind in CALENDARS else float(label)
+
+
+def select_range(data, kind, order, low, high):
+    """The range by xarray. Raises KeyError if xarray refuses it."""
+    ends = [key(kind, low), key(kind, high)]
+    if order == "mixed" and kind != "text":
+        raise KeyError("not sorted")  # xarray goes by position then
+    if kind in CALENDARS:
+        ends_rise = low[:len(high)] <= high  # the beginning of a period is before the end of the other one
+    else:
+        ends_rise = None in ends or ends[0] <= ends[1]
+    if order == "falling" and kind != "text" and ends_rise:
+        ends.reverse()
+    return data.sel(x=slice(*ends))
+
+
+def select_longitudes(data, order, low, high):
+    """Two ranges of xarray, joined."""
+    low, high = float(low), float(high)
+    first = float(data.x.min())
+    west = first + (low - first) % 360
+    east = west + (high - low if low <= high else (high - low) % 360)
+    rest = min(east - 360, west - 1e-6)  # each point once
+    pieces = [data.sel(x=slice(*ends)) for ends in
+              ([(west, east), (first, rest)] if order == "rising" else [(rest, first), (east, west)])]
+    return xarray.concat(pieces, "x")
+
+
+def is_coarse(kind, label, axis):
+    """Whether a date is coarser than the values."""
+    return kind in CALENDARS and (len(label) < 10 or any(f"{date:%Y-%m-%dT%H:%M:%S}"[len(label):].strip("T:0") for date in axis))
+
+
+def select(data, kind, order, words):
+    """The selection by xarray. None: it refuses it, or it is empty, or one value of several points."""
+    try:
+        if len(words) == 2 and "." in kind and all(words) and order != "mixed":
+            found = select_longitudes(data, order, *words)
+        elif len(words) == 2:
+            found = select_range(data, kind, order, *words)
+        else:
+            label = key(kind, words[0])
+            if "." in kind:
+                label = (label - data.x.values.min()) % 360 + data.x.values.min()
+            found = data.sel(x=label)
+            if found.ndim > 1 and found.sizes["x"] > 1 and not is_coarse(kind, label, data.x.values):
+                return None
+    except KeyError:
+        return None
+    return found if found.size else None
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(st.sampled_from(AXES), st.sampled_from(["rising", "falling", "mixed"]), st.booleans(), st.sampled_from([2, 3]),
+       st.integers(0, 2**32))
+def test_random_selections_equal_xarray(zarrc, tmp_path_factory, kind, order, repeats, zarr_format, seed):
+    rng = np.random.default_rng(seed)
+    axis = make_axis(rng, kind, order, repeats)
+    order = "rising" if all(axis[:-1] <= axis[1:]) else "falling" if all(axis[:-1] >= axis[1:]) else "mixed"
+    units = {"units": "degrees_east"} if "." in kind else {}
+    data = xarray.Dataset({"a": (("y", "x"), np.arange(2 * len(axis)).reshape(2, -1))}, coords={"x": ("x", axis, units)})
+    path = store(data, tmp_path_factory.mktemp("random") / "x.zarr", zarr_format)
+    for _ in range(6):
+        low, high = draw_label(rng, kind, axis), draw_label(rng, kind, axis)
+        words = [[low], [low, high], [low, ""], ["", high]][rng.integers(4)]
+        wanted = select(data.a, kind, order, words)
+        got = zarrc("cat", "--format=npy", f"{path}/a[x@{':'.join(words)}]", code=None)
+        assert got.code == (2 if wanted is None else 0), (axis, words, got.err)
+        if wanted is None:
+            assert f"x has {len(axis)} value" in got.err, (axis, words, got.err)
+        else:
+            values = np.load(io.BytesIO(got.out))
+            assert np.array_equal(values.reshape(2, -1), wanted.values.reshape(2, -1)), (axis, words)
+    start, stop, step = (int(i) for i in rng.integers(-40, 40, 3))
+    wanted = data.a.isel(x=slice(start, stop, step or None))
+    assert np.array_equal(read(zarrc, f"{path}/a[x={start}:{stop}:{step or ''}]"), wanted)
 
 
 # ---- longitudes ----
@@ -168,7 +270,7 @@ def test_a_seam_reaches_every_command(zarrc, tmp_path):
 
 # ---- dates ----
 
-@pytest.mark.parametrize("calendar", ["standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"])
+@pytest.mark.parametrize("calendar", CALENDARS)
 def test_dates_of_every_calendar(zarrc, tmp_path, calendar, rng):
     first = cftime.datetime(1999, 12, 1, calendar=calendar)
     times = cftime.num2date(np.sort(rng.choice(3000, 60, replace=False)) / 4, f"days since {first:%Y-%m-%d}", calendar)
@@ -308,6 +410,13 @@ def test_a_coordinate_along_a_dimension_of_another_name(zarrc, tmp_path):
     data = xarray.Dataset({"a": ("x", np.arange(5))}, coords={"height": ("x", [1., 2, 4, 8, 16])})
     path = store(data, tmp_path / "x.zarr")
     assert read(zarrc, f"{path}/a[height@2:8]").tolist() == [1, 2, 3]
+
+
+def test_arrays_without_names_of_dimensions_have_no_coordinates(zarrc, tmp_path):
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=2)
+    group.create_array("a", data=np.eye(3))
+    group.create_array("lon", data=np.arange(3.0))
+    assert "no dimension has this name" in zarrc("cat", f"{tmp_path}/x.zarr/a[lon@1:2]", code=2).err
 
 
 @pytest.mark.parametrize("region, words", [
@@ -659,7 +768,7 @@ def test_crop_in_another_encoding(zarrc, whole, tmp_path, options):
 
 
 @pytest.mark.parametrize("region, said", [
-    ("x=3", 'no array has the dimension of "x=3"'), ("time=1, 3", 'no array has the dimension of " 3"'),
+    ("x=3", 'no array has the dimension of "x=3"'), ("time=1, 3", 'no array has the dimension of "3"'),
     ("lat@99", "no point has this value"), ("lat=40:30:0", "step"), ("lat=99", "index 99"), ("time=1,time=2", "another item")])
 def test_crop_refused(zarrc, whole, tmp_path, region, said):
     path, _ = whole
