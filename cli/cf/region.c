@@ -32,14 +32,6 @@ struct region_item {
     bool nearest; /* --nearest */
 };
 
-/* The name of a dimension in messages. */
-static const char *dimension_name(const zarr_array *array, int32_t d)
-{
-    const char *name = zarr_array_dimension_name(array, d);
-
-    return name ? name : "(no name)";
-}
-
 /* Prints an error with the range of the coordinate, "lat has 180 values from 89.5 to
  * -89.5", and with the names of dimensions if they are wrong. */
 static int refuse(const struct region_item *r, const char *hint, const char *why)
@@ -50,9 +42,12 @@ static int refuse(const struct region_item *r, const char *hint, const char *why
     uint64_t low = 0, high = 0;
     int rc;
 
-    for (int32_t d = 0; (!c->array || !c->is_line) && d < zarr_array_ndim(named); d++)
+    for (int32_t d = 0; (!c->array || !c->is_line) && d < zarr_array_ndim(named); d++) {
+        const char *name = zarr_array_dimension_name(named, d);
+
         cli_string_printf(&more, "%s%s", d ? ", " : "; the dimensions are ",
-                          dimension_name(named, d));
+                          name ? name : "(no name)");
+    }
     for (uint64_t i = 0; i < c->n; i++) {
         low = c->value[i] < c->value[low] ? i : low;
         high = c->value[i] > c->value[high] ? i : high;

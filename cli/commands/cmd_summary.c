@@ -257,33 +257,20 @@ static int read_options(struct summary *s)
 
 /* ---- output ------------------------------------------------------------------- */
 
-enum {
-    BAR_WIDTH = 50,
-    COUNT = 0, /* kinds of columns */
-    ELEMENT,
+enum column {
+    COUNT,
+    MISSING,
+    NANS,
+    MIN,
+    MAX,
     MEAN,
-    DEVIATION,
-    SUM
+    STD,
+    SUM,
+    WEIGHT
 };
 
-static const struct column {
-    const char *name;
-    int kind;
-    size_t member; /* of zarr_summary */
-} columns[] = {
-    {"count", COUNT, offsetof(zarr_summary, count)},
-    {"missing", COUNT, offsetof(zarr_summary, n_missing)},
-    {"nan", COUNT, offsetof(zarr_summary, n_nan)},
-    {"min", ELEMENT, offsetof(zarr_summary, min)},
-    {"max", ELEMENT, offsetof(zarr_summary, max)},
-    {"mean", MEAN, offsetof(zarr_summary, mean)},
-    {"std", DEVIATION, offsetof(zarr_summary, std)},
-    {"sum", SUM, offsetof(zarr_summary, sum)},
-    {"weight", SUM, offsetof(zarr_summary, weight)},
-};
-enum {
-    N_COLUMNS = sizeof columns / sizeof *columns
-};
+static const char *const column_names[] = {"count", "missing", "nan", "min",   "max",
+                                           "mean",  "std",     "sum", "weight"};
 
 __extension__ typedef unsigned __int128 uint128;
 
@@ -322,26 +309,29 @@ static int print_element(const struct summary *s, const zarr_dtype *type,
 }
 
 /* Appends the statistic of a place; nothing if there is none. */
-static int print_value(const struct summary *s, const struct column *column, uint64_t p,
+static int print_value(const struct summary *s, enum column column, uint64_t p,
                        bool is_json, struct cli_string *out)
 {
     const zarr_summary *r = s->result;
-    const char *list =
-        *(const char *const *)(const void *)((const char *)r + column->member);
-    const bool is_element = column->kind == ELEMENT;
-    const zarr_dtype *type = is_element ? r->dtype : s->float64;
+    const uint64_t *const counts[] = {r->count, r->n_missing, r->n_nan};
+    const double *const numbers[] = {r->mean, r->std, r->sum, r->weight};
+    const void *const extremes[] = {r->min, r->max};
     const uint32_t kind = zarr_dtype_kind(r->dtype);
 
-    if (!list || (column->kind != COUNT && column->kind != SUM && r->count[p] == 0))
+    if (column <= NANS)
+        cli_string_printf(out, "%" PRIu64, counts[column][p]);
+    else if (column < SUM && r->count[p] == 0)
         return CLI_OK;
-    if (column->kind == COUNT)
-        cli_string_printf(out, "%" PRIu64, ((const uint64_t *)(const void *)list)[p]);
-    else if (column->kind == SUM && r->sum_high)
+    else if (column <= MAX)
+        return print_element(s, r->dtype,
+                             (const char *)extremes[column - MIN] +
+                                 p * zarr_dtype_item_bytes(r->dtype),
+                             is_json, out);
+    else if (column == SUM && r->sum_high)
         print_integer(r->sum_high[p], r->sum_low[p], out);
-    else if (is_element || (kind != ZARR_KIND_DATETIME && kind != ZARR_KIND_TIMEDELTA &&
-                            (!s->has_dates || column->kind == MEAN)))
-        return print_element(s, type, list + p * zarr_dtype_item_bytes(type), is_json,
-                             out);
+    else if (kind != ZARR_KIND_DATETIME && kind != ZARR_KIND_TIMEDELTA &&
+             (!s->has_dates || column == MEAN))
+        return print_element(s, s->float64, &numbers[column - MEAN][p], is_json, out);
     return CLI_OK;
 }
 
@@ -359,7 +349,7 @@ static void print_name(const struct summary *s, int c, struct cli_string *out)
     const zarr_summary *r = s->result;
     const char *name = c < r->ndim
                            ? zarr_array_dimension_name(s->node.array, s->dim[r->dims[c]])
-                           : columns[c - r->ndim].name;
+                           : column_names[c - r->ndim];
 
     if (name)
         cli_add_clean(out, name, strlen(name));
@@ -367,46 +357,37 @@ static void print_name(const struct summary *s, int c, struct cli_string *out)
         cli_string_printf(out, "dim_%d", (int)s->dim[r->dims[c]]);
 }
 
-/* Appends the value of a column. That of a dimension is its coordinate, or the index. */
-static int print_cell(const struct summary *s, int c, uint64_t p, bool is_json,
-                      struct cli_string *out)
+/* Appends the coordinate of a place along a kept dimension, or its index. */
+static void print_coordinate(const struct summary *s, int32_t kept, uint64_t p,
+                             bool is_json, struct cli_string *out)
 {
-    const int32_t ndim = s->result->ndim;
-    const struct cf_coordinate *at = &s->kept[c < ndim ? c : 0];
-    const uint64_t i = c < ndim ? place_index(s->result, p, c) : 0;
-    const bool is_text = is_json && at->array &&
-                         (at->text || at->cf.kind == CF_TIME || isnan(at->value[i]));
+    const struct cf_coordinate *c = &s->kept[kept];
+    const uint64_t i = place_index(s->result, p, kept);
     struct cli_string text = {0};
 
-    if (c >= ndim)
-        return print_value(s, &columns[c - ndim], p, is_json, out);
-    if (at->array)
-        cf_coordinate_print(at, i, &text);
+    if (c->array)
+        cf_coordinate_print(c, i, &text);
     else
         cli_string_printf(&text, "%" PRIu64, i);
-    if (is_text)
+    if (is_json && c->array && (c->text || c->cf.kind == CF_TIME || isnan(c->value[i])))
         cli_string_add_quoted(out, text.text);
     else
         cli_string_add(out, text.text, text.n_bytes);
     cli_string_free(&text);
-    return CLI_OK;
 }
 
-/* Makes the text a field of CSV. */
-static void quote(struct cli_string *text)
+static int print_cell(const struct summary *s, int c, uint64_t p, bool is_json,
+                      struct cli_string *out)
 {
-    struct cli_string out = {0};
-
-    for (const char *c = text->text; *c; c++)
-        cli_string_printf(&out, *c == '"' ? "\"\"" : "%c", *c);
-    text->n_bytes = 0;
-    cli_string_printf(text, "\"%s\"", out.text);
-    cli_string_free(&out);
+    if (c >= s->result->ndim)
+        return print_value(s, (enum column)(c - s->result->ndim), p, is_json, out);
+    print_coordinate(s, c, p, is_json, out);
+    return CLI_OK;
 }
 
 static int n_columns(const struct summary *s)
 {
-    return s->result->ndim + N_COLUMNS - !s->result->weight;
+    return s->result->ndim + (s->result->weight ? WEIGHT : SUM) + 1;
 }
 
 /* A line of names, then one for each place. */
@@ -416,32 +397,35 @@ static int write_table(const struct summary *s, bool is_csv)
     int rc = CLI_OK;
 
     for (uint64_t line = 0; line <= r->n_places && !rc; line++) {
-        for (int c = 0; c < n_columns(s) && !rc; c++) {
-            const int width = c < r->ndim + 3 ? 11 : 19;
-            struct cli_string text = {0};
+        struct cli_string row = {0};
 
-            cli_string_add(&text, "", 0);
+        for (int c = 0; c < n_columns(s) && !rc; c++) {
+            struct cli_string cell = {0};
+
+            cli_string_add(&cell, "", 0);
             if (line == 0)
-                print_name(s, c, &text);
+                print_name(s, c, &cell);
             else
-                rc = print_cell(s, c, line - 1, false, &text);
-            if (is_csv && strpbrk(text.text, ",\""))
-                quote(&text);
-            if (!rc)
-                rc = cli_line(s->cli, "%s%-*s", c ? is_csv ? "," : " " : "",
-                              is_csv ? 0 : width, text.text);
-            cli_string_free(&text);
+                rc = print_cell(s, c, line - 1, false, &cell);
+            cli_string_add(&row, is_csv ? "," : " ", c > 0);
+            if (is_csv)
+                cli_csv_field(&cell, false, &row);
+            else
+                cli_string_printf(&row, "%-*s", c < r->ndim + MIN ? 11 : 19, cell.text);
+            cli_string_free(&cell);
         }
         if (!rc)
-            rc = cli_printf(s->cli, "\n");
+            rc = cli_line(s->cli, "%s\n", row.text);
+        cli_string_free(&row);
     }
     return rc;
 }
 
-/* Bars of the histogram, the longest of BAR_WIDTH characters. */
+/* Bars of the histogram, the longest as long as `bar`. */
 static int draw_histogram(const struct summary *s)
 {
     static const char bar[] = "##################################################";
+    const double width = sizeof bar - 1;
     const zarr_summary *r = s->result;
     uint64_t most = 1;
     int rc = CLI_OK;
@@ -449,7 +433,7 @@ static int draw_histogram(const struct summary *s)
     for (uint32_t i = 0; i < r->n_bins; i++)
         most = r->bins[i] > most ? r->bins[i] : most;
     for (uint32_t i = 0; i < r->n_bins && !rc; i++) {
-        const int length = (int)ceil((double)r->bins[i] / (double)most * BAR_WIDTH);
+        const int length = (int)ceil((double)r->bins[i] / (double)most * width);
 
         rc = cli_line(s->cli, "%12.6g %12.6g %12llu %.*s\n", r->edges[i], r->edges[i + 1],
                       (unsigned long long)r->bins[i], length, bar);
@@ -467,12 +451,12 @@ static int write_text(const struct summary *s)
 
     if (r->ndim > 0)
         return write_table(s, false);
-    for (int c = 0; c < N_COLUMNS && !rc; c++) {
+    for (int c = 0; c < n_columns(s) && !rc; c++) {
         struct cli_string text = {0};
 
-        rc = print_value(s, &columns[c], 0, false, &text);
+        rc = print_cell(s, c, 0, false, &text);
         if (!rc && text.text)
-            rc = cli_line(s->cli, "%-8s %s\n", columns[c].name, text.text);
+            rc = cli_line(s->cli, "%-8s %s\n", column_names[c], text.text);
         cli_string_free(&text);
     }
     for (uint32_t i = 0; i < s->o.n_quantiles && !rc; i++)

@@ -33,6 +33,8 @@ int cli_element_json(struct cli *cli, const zarr_dtype *type, const void *elemen
 int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *element,
                      struct cli_string *out);
 
+/* A field of CSV, with quotes if it needs them. is_alone: the line has no other field. */
+void cli_csv_field(const struct cli_string *field, bool is_alone, struct cli_string *out);
 void cli_base64(const void *bytes, size_t n, struct cli_string *out);
 
 /* ---- text_in.c: elements read from text ---- */

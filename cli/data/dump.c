@@ -137,19 +137,9 @@ static void add_text(struct sink *s)
 
 static void add_csv(struct sink *s)
 {
-    const char *t = s->element.text;
-    const bool alone = s->ndim < 2 || s->shape[s->ndim - 1] == 1;
-
     if (s->ndim > 1 && s->at[s->ndim - 1] > 0)
         cli_string_add(&s->text, ",", 1);
-    if (strpbrk(t, ",\"\r\n") || (alone && !*t)) { /* readers skip empty lines */
-        cli_string_add(&s->text, "\"", 1);
-        for (; *t; t++)
-            cli_string_add(&s->text, *t == '"' ? "\"\"" : t, *t == '"' ? 2 : 1);
-        cli_string_add(&s->text, "\"", 1);
-    } else {
-        cli_string_add(&s->text, t, s->element.n_bytes);
-    }
+    cli_csv_field(&s->element, s->ndim < 2 || s->shape[s->ndim - 1] == 1, &s->text);
     if (step(s) > 0 || s->ndim < 2)
         cli_string_add(&s->text, "\n", 1);
 }

@@ -192,3 +192,17 @@ int cli_element_text(struct cli *cli, const zarr_dtype *type, const void *elemen
     cli_string_free(&json);
     return rc;
 }
+
+void cli_csv_field(const struct cli_string *field, bool is_alone, struct cli_string *out)
+{
+    const char *t = field->text;
+
+    if (!strpbrk(t, ",\"\r\n") && (!is_alone || *t)) { /* readers skip empty lines */
+        cli_string_add(out, t, field->n_bytes);
+        return;
+    }
+    cli_string_add(out, "\"", 1);
+    for (; *t; t++)
+        cli_string_add(out, *t == '"' ? "\"\"" : t, *t == '"' ? 2 : 1);
+    cli_string_add(out, "\"", 1);
+}
