@@ -36,7 +36,10 @@ enum {
     ZARR_BLOCKS_CHUNKS = 1,
     /** missing blocks, in C order; `bytes` is 0. The call first reads the listing of the
      * store, without calling `fn` */
-    ZARR_BLOCKS_MISSING = 2
+    ZARR_BLOCKS_MISSING = 2,
+    /** added to one of these: if the store cannot list, the call asks it for each block
+     * of the grid */
+    ZARR_BLOCKS_ASK = 0x100
 };
 
 /**
@@ -47,7 +50,7 @@ enum {
  * Lists the blocks or chunks that the store has, or the missing blocks.
  *
  * @param array borrowed
- * @param what one of ZARR_BLOCKS_*
+ * @param what one of ZARR_BLOCKS_*, also with ZARR_BLOCKS_ASK
  * @param fn called for each block or chunk
  * @param user passed to `fn`
  * @param opts `cancel` is used; NULL: defaults
@@ -55,6 +58,8 @@ enum {
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_INVALID `what` is wrong
  * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_LIMIT there are more objects than `zarr_limits.listing_keys`, or
+ * blocks to ask for
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
  * @retval ZARR_ERR_CONFLICT another array has taken its place
  * @retval ZARR_ERR_CORRUPT the index of a shard is damaged
@@ -88,15 +93,15 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_array_block_list_chunks(
 
 /**
  * Counts the objects that the store has for an array, and their bytes. Each object is a
- * block.
+ * block. If the store cannot list, the call asks it for each block of the grid.
  *
  * @param array borrowed
  * @param n_objects becomes the number of objects; may be NULL
  * @param n_bytes becomes the sum of their bytes. If the listing of the store has no
  * lengths, the call asks the store for the length of each object. May be NULL
  * @param opts `cancel` is used; NULL: defaults
- * @retval ZARR_ERR_UNSUPPORTED the store cannot list
- * @retval ZARR_ERR_LIMIT there are more objects than `zarr_limits.listing_keys`
+ * @retval ZARR_ERR_LIMIT there are more objects than `zarr_limits.listing_keys`, or
+ * blocks to ask for
  * @retval ZARR_ERR_NOT_FOUND the array was moved or deleted after it was opened
  * @retval ZARR_ERR_CONFLICT another array has taken its place
  * @retval ZARR_ERR_CANCELLED `cancel` was set

@@ -165,7 +165,8 @@ typedef struct zarr_verify_item {
 
 /**
  * Checks everything that an array has stored. Every chunk is decoded, and every shard
- * index is checked. After a fault the check goes on.
+ * index is checked. After a fault the check goes on. If the store cannot list, the call
+ * asks it for each block of the grid, and finds no other keys.
  *
  * @param array borrowed
  * @param fn called for each fault, by one thread at a time and with no lock held; a
@@ -177,7 +178,8 @@ typedef struct zarr_verify_item {
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed as a whole, so the check is not complete. One
  * object that cannot be read is a fault
- * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_LIMIT the grid has more blocks to ask for than
+ * `zarr_limits.listing_keys`
  * @see zarr_array_list_blocks()
  */
 ZARR_API ZARR_MUST_CHECK zarr_status

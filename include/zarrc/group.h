@@ -324,7 +324,8 @@ typedef struct zarr_list_options {
  * @param user passed to `fn`
  * @param opts options; NULL: defaults
  * @return ZARR_OK, also when `fn` ended the listing
- * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list, and no group at or above this one
+ * has consolidated metadata that names what is below it
  * @retval ZARR_ERR_LIMIT there are more names than `zarr_limits.listing_keys`
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO the store failed
@@ -343,7 +344,8 @@ ZARR_API ZARR_MUST_CHECK zarr_status zarr_group_list(zarr_group *group, zarr_nod
  * @param user passed to `fn`
  * @param opts options; NULL: defaults
  * @return ZARR_OK, also when `fn` ended the walk
- * @retval ZARR_ERR_UNSUPPORTED the store cannot list
+ * @retval ZARR_ERR_UNSUPPORTED the store cannot list, and no group at or above this one
+ * has consolidated metadata that names what is below it
  * @retval ZARR_ERR_LIMIT the walk finds more names than `zarr_limits.listing_keys`, or
  * more directories behind symbolic links than `zarr_limits.linked_directories`
  * @retval ZARR_ERR_CANCELLED `cancel` was set

@@ -343,7 +343,7 @@ static zarr_status diff_run(struct zr_diff *d, const char *const paths[2],
     for (int side = 0; side < 2; side++) {
         ZR_TRY(zr_path_normal(&d->top[side], d->ctx->alloc, paths[side], &d->ctx->limits,
                               err));
-        ZR_TRY(zr_nodes_list(&nodes[side], d->store[side], d->top[side], d->opts.cancel,
+        ZR_TRY(zr_nodes_find(&nodes[side], d->store[side], d->top[side], d->opts.cancel,
                              err));
     }
     ZR_TRY(zr_diff_check_memory(d, &nodes[0], &nodes[1], err));

@@ -472,8 +472,8 @@ static zarr_status count_node(struct node_check *c, const struct zr_node_row *no
     ZR_TRY(zr_path_key(&c->path, c->top, node->path, err));
     st = open_array(&array, c, &why);
     if (st == ZARR_OK)
-        st =
-            zarr_array_list_blocks(array, ZARR_BLOCKS_STORED, count_stored, c, &io, &why);
+        st = zarr_array_list_blocks(array, ZARR_BLOCKS_STORED | ZARR_BLOCKS_ASK,
+                                    count_stored, c, &io, &why);
     zarr_array_free(array);
     st = st == ZARR_ERR_NO_MEMORY || st == ZARR_ERR_CANCELLED ? zr_pass(err, st, &why)
                                                               : ZARR_OK;
@@ -498,7 +498,7 @@ static zarr_status verify_tree(struct node_check *c, const char *path, zarr_erro
     zarr_status st = ZARR_OK;
 
     ZR_TRY(zr_path_normal(&c->top, c->ctx->alloc, path, &c->ctx->limits, err));
-    ZR_TRY(zr_nodes_list(&c->nodes, c->store, c->top, c->opts.cancel, err));
+    ZR_TRY(zr_nodes_find(&c->nodes, c->store, c->top, c->opts.cancel, err));
     for (size_t i = 0; i < c->nodes.n; i++)
         ZR_TRY(count_node(c, &c->nodes.item[i], err));
     zr_str_clear(&c->path);

@@ -2,10 +2,11 @@
  * group/list.c - lists direct children, and walks everything below a group: parents
  * before children, siblings by name. Without consolidated metadata the walk lists group
  * by group and keeps one listing per level on a stack of its own. With it, the walk
- * passes through one sorted table. A node with a broken document is reported with kind
- * NONE, and the walk goes on. With ZARR_MEMBERS_GO_ON it goes on past what may not be
- * read, too. A prefix without a document is not a node, and the walk does not look below
- * it. Thread class: plain functions; the caller's function runs on this thread.
+ * passes through one sorted table. So does the walk of a store that cannot list, with the
+ * table of the nearest group that has one. A node with a broken document is reported with
+ * kind NONE, and the walk goes on. With ZARR_MEMBERS_GO_ON it goes on past what may not
+ * be read, too. A prefix without a document is not a node, and the walk does not look
+ * below it. Thread class: plain functions; the caller's function runs on this thread.
  */
 #include "group/group_int.h"
 
@@ -178,6 +179,55 @@ out:
     return st;
 }
 
+/* Finds the nearest group, at or above this one, whose consolidated metadata names it,
+ * and walks by that. *found false: there is none. */
+static zarr_status walk_without_listing(struct walk_call *c, bool *found, zarr_error *err)
+{
+    const zarr_group_open_options opts = {.struct_size = sizeof opts,
+                                          .consolidated = ZARR_CONSOLIDATED_MUST,
+                                          .cancel = c->cancel};
+    const char *full = c->group->h.path;
+    zarr_group *above = NULL, *here = NULL;
+    zarr_status st = ZARR_OK;
+
+    for (size_t n = strlen(full);; n = zr_path_parent_bytes(c->path.ptr)) {
+        zr_str_clear(&c->path);
+        zr_str_append(&c->path, full, n);
+        ZR_TRY(zr_str_status(&c->path, err));
+        if (zarr_group_open(&above, c->group->h.store, zr_str_text(&c->path), &opts,
+                            NULL) == ZARR_OK ||
+            n == 0)
+            break;
+    }
+    *found = above && zarr_group_open_group(&here, above, full + c->path.bytes, &opts,
+                                            NULL) == ZARR_OK;
+    if (!*found)
+        goto out;
+    zr_group_state_free(c->state);
+    c->state = zr_group_state_get(here);
+    st = walk_entries(c, err);
+out:
+    zarr_group_free(here);
+    zarr_group_free(above);
+    return st;
+}
+
+/* Asks the store, or the consolidated metadata if the store cannot list. */
+static zarr_status walk_nodes(struct walk_call *c, zarr_error *err)
+{
+    zarr_error why = {0};
+    bool found = false;
+    const zarr_status st = walk_store(c, &why);
+
+    if (st == ZARR_ERR_UNSUPPORTED) {
+        const zarr_status then = walk_without_listing(c, &found, err);
+
+        if (found || then != ZARR_OK)
+            return then;
+    }
+    return zr_pass(err, st, &why);
+}
+
 static zarr_status list_options_read(zarr_list_options *o, const zarr_list_options *opts,
                                      zarr_error *err)
 {
@@ -203,7 +253,7 @@ static zarr_status walk_group(struct walk_call *call, const zarr_list_options *o
     zr_str_init(&c.path, c.group->h.ctx->alloc);
     zr_str_init(&c.text, c.group->h.ctx->alloc);
     c.state = zr_group_state_get(c.group);
-    st = c.state->cons ? walk_entries(&c, err) : walk_store(&c, err);
+    st = c.state->cons ? walk_entries(&c, err) : walk_nodes(&c, err);
     zr_group_state_free(c.state);
     zr_str_deinit(&c.path);
     zr_str_deinit(&c.text);

@@ -22,6 +22,10 @@ void zr_names_deinit(struct zr_names *names);
  * listing_keys. */
 zarr_status zr_names_keys(struct zr_names *names, zarr_store *store, const char *path,
                           zarr_error *err);
+/* Adds one key to such a collection, until zr_names_sort_keys() sorts it. */
+zarr_status zr_names_add(struct zr_names *names, const char *name, uint64_t limit,
+                         zarr_error *err);
+void zr_names_sort_keys(struct zr_names *names);
 /* The place of a key among those, or names->n. */
 size_t zr_names_find(const struct zr_names *names, const char *key);
 

@@ -31,20 +31,20 @@ struct names_listing {
     zarr_error *err;
 };
 
-static zarr_status add_name(struct names_listing *l, const char *name)
+zarr_status zr_names_add(struct zr_names *names, const char *name, uint64_t limit,
+                         zarr_error *err)
 {
-    struct zr_names *names = l->names;
     zarr_status st = ZARR_OK;
     char *copy = NULL;
 
-    if (names->n >= l->limit)
-        ZR_FAIL_LIMIT(l->err, "listing_keys", l->limit,
-                      "more than %" PRIu64 " names in a listing", l->limit);
+    if (names->n >= limit)
+        ZR_FAIL_LIMIT(err, "listing_keys", limit,
+                      "more than %" PRIu64 " names in a listing", limit);
     ZR_TRY(zr_grow(names->alloc, &names->item, &names->cap, names->n + 1,
-                   sizeof *names->item, l->err));
+                   sizeof *names->item, err));
     copy = zr_arena_strndup(&names->arena, name, strlen(name));
     if (!copy)
-        ZR_FAIL_MEMORY(l->err, strlen(name));
+        ZR_FAIL_MEMORY(err, strlen(name));
     names->item[names->n++] = copy;
 out:
     return st;
@@ -60,7 +60,7 @@ static int on_listed_name(void *user, const zarr_store_item *item)
     if (l->prefixes != (item->is_prefix != 0) || strlen(item->key) <= l->skip)
         return 0;
     l->names->n_linked += item->is_linked != 0;
-    l->st = add_name(l, item->key + l->skip);
+    l->st = zr_names_add(l->names, item->key + l->skip, l->limit, l->err);
     return l->st != ZARR_OK;
 }
 
@@ -94,6 +94,20 @@ static void drop_repeats(struct zr_names *names)
     names->n = n;
 }
 
+static void names_sort(struct zr_names *names, bool prefixes)
+{
+    if (names->n < 2)
+        return;
+    qsort(names->item, names->n, sizeof *names->item,
+          prefixes ? compare_names : compare_keys);
+    drop_repeats(names);
+}
+
+void zr_names_sort_keys(struct zr_names *names)
+{
+    names_sort(names, false);
+}
+
 static zarr_status names_list(struct zr_names *names, zarr_store *store, const char *path,
                               bool prefixes, zarr_error *err)
 {
@@ -110,11 +124,7 @@ static zarr_status names_list(struct zr_names *names, zarr_store *store, const c
 
     if (st == ZARR_OK)
         st = l.st;
-    if (st == ZARR_OK && names->n > 1) {
-        qsort(names->item, names->n, sizeof *names->item,
-              prefixes ? compare_names : compare_keys);
-        drop_repeats(names);
-    }
+    names_sort(names, prefixes);
     return st;
 }
 

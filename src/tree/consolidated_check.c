@@ -78,15 +78,14 @@ static void compare_pair(struct checking *c, const struct zr_subtree_node *node,
         tell(c, node->path, "has other attributes in the consolidated metadata");
 }
 
-/* We write NaN as a string in consolidated metadata; zarr-python writes it bare. */
-static void quote_both(struct checking *c)
+/* We write NaN as a string in consolidated metadata; zarr-python writes it bare. The
+ * handle that is checked owns all these documents. */
+static void quote_nodes(struct zr_subtree *g)
 {
-    zr_json_quote_tokens(
-        c->cons->parsed->json.root); /* this handle owns it, like the other documents */
-    for (size_t i = 0; i < c->real.n; i++) {
-        zr_json_quote_tokens(c->real.node[i].parsed->json.root);
-        if (c->real.node[i].attrs)
-            zr_json_quote_tokens(c->real.node[i].attrs->json.root);
+    for (size_t i = 0; i < g->n; i++) {
+        zr_json_quote_tokens(g->node[i].parsed->json.root);
+        if (g->node[i].attrs)
+            zr_json_quote_tokens(g->node[i].attrs->json.root);
     }
 }
 
@@ -96,6 +95,7 @@ static void compare_lists(struct checking *c)
     struct zr_subtree *g = &c->real;
     size_t i = 1, j = 0; /* node 0 is the group itself */
 
+    quote_nodes(g);
     qsort(g->node, g->n, sizeof *g->node, compare_by_path);
     while (!c->stopped && (i < g->n || j < c->cons->n)) {
         const int order = i == g->n ? 1
@@ -112,6 +112,34 @@ static void compare_lists(struct checking *c)
     }
 }
 
+/* A store that cannot list: compares the nodes that the entries name. */
+static zarr_status compare_entries(struct checking *c, zarr_store *store, int32_t format,
+                                   const zarr_cancel *cancel, zarr_error *err)
+{
+    struct zr_str full;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&full, zr_store_context(store)->alloc);
+    for (size_t i = 0; i < c->cons->n && !c->stopped && st == ZARR_OK; i++) {
+        const struct zr_entry *e = &c->cons->entry[i];
+
+        zr_subtree_deinit(&c->real);
+        ZR_TRY(zr_path_key(&full, c->top, e->path, err));
+        ZR_TRY(zr_subtree_read_node(&c->real, store, zr_str_text(&full), format, cancel,
+                                    false, err));
+        quote_nodes(&c->real);
+        if (c->real.n == 0) {
+            tell(c, e->path, "is in the consolidated metadata only");
+            continue;
+        }
+        c->real.node[0].path = e->path;
+        compare_pair(c, &c->real.node[0], e);
+    }
+out:
+    zr_str_deinit(&full);
+    return st;
+}
+
 zarr_status zarr_group_consolidated_check(
     zarr_group *group, int (*fn)(void *user, const char *path, const char *what),
     void *user, const zarr_consolidate_options *opts, zarr_error *err)
@@ -122,6 +150,7 @@ zarr_status zarr_group_consolidated_check(
     zarr_consolidate_options o;
     struct checking c = {.fn = fn, .user = user, .top = zarr_group_path(group)};
     zarr_group *now = NULL;
+    zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
     open.zarr_format = zarr_group_zarr_format(group);
@@ -133,10 +162,14 @@ zarr_status zarr_group_consolidated_check(
     open.cancel = o.cancel;
     ZR_TRY(zarr_group_open(&now, store, c.top, &open, err));
     c.cons = zr_group_consolidated(now);
-    ZR_TRY(
-        zr_subtree_read(&c.real, store, c.top, open.zarr_format, false, o.cancel, err));
-    quote_both(&c);
-    compare_lists(&c);
+    zr_json_quote_tokens(c.cons->parsed->json.root);
+    st = zr_subtree_read(&c.real, store, c.top, open.zarr_format, false, o.cancel, &why);
+    if (st == ZARR_ERR_UNSUPPORTED)
+        ZR_TRY(compare_entries(&c, store, open.zarr_format, o.cancel, err));
+    else if (st == ZARR_OK)
+        compare_lists(&c);
+    else
+        ZR_TRY(zr_pass(err, st, &why));
     ZR_TRY(zr_str_status(&c.path, err));
 out:
     zr_str_deinit(&c.path);

@@ -159,7 +159,7 @@ static zarr_status list_source(struct zr_copy *c, zarr_error *err)
 
     if (!c->plain)
         ZR_TRY(zr_copy_see(c, err));
-    ZR_TRY(zr_names_keys(&c->keys, c->src, c->src_path, err));
+    ZR_TRY(zr_tree_keys(&c->keys, c->src, c->src_path, false, c->opts.cancel, err));
 out:
     return st;
 }
@@ -608,7 +608,8 @@ zarr_status zarr_node_move(zarr_store *src, const char *src_path, zarr_store *ds
         .src = src, .dst = dst, .ctx = zr_store_context(src), .is_move = true};
     zarr_status st = copy_begin(&c, src_path, dst_path, opts, err);
 
-    if (st == ZARR_OK && zr_store_is_read_only(src))
+    if (st == ZARR_OK &&
+        (zr_store_is_read_only(src) || !zr_store_can(src, ZARR_STORE_CAP_WRITE)))
         st = zr_fail(err, ZARR_ERR_INVALID, "the source store is read-only");
     /* A caller that moves a link means the link; others may need what it leads to. */
     if (st == ZARR_OK && *c.src_path == '\0' && zr_store_is_by_link(src))

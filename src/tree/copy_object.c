@@ -259,7 +259,7 @@ zarr_status zr_copy_see(struct zr_copy *c, zarr_error *err)
     size_t n = 0;
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_names_keys(&c->seen_keys, c->src, c->src_path, err));
+    ZR_TRY(zr_tree_keys(&c->seen_keys, c->src, c->src_path, true, c->opts.cancel, err));
     for (size_t i = 0; i < keys->n; i++)
         n += zr_copy_is_document(keys->item[i]);
     c->seen = zr_calloc(c->ctx->alloc, ZR_MAX(n, (size_t)1), sizeof *c->seen);

@@ -1,7 +1,7 @@
 /*
  * tree/nodes.c - lists a node and all nodes below it as the store has them, broken ones
- * included. Calls that change or compare whole hierarchies make the list before they
- * begin.
+ * included, and the keys of their objects. Calls that change or compare whole hierarchies
+ * make the list before they begin.
  * Thread class: solo.
  */
 #include "tree/tree.h"
@@ -54,8 +54,7 @@ static int nodes_row(void *user, const zarr_node_item *item)
 }
 
 static zarr_status nodes_below(struct zr_nodes *nodes, zarr_store *store,
-                               const char *path, uint32_t consolidated,
-                               zarr_cancel *cancel, zarr_error *err)
+                               const char *path, zarr_cancel *cancel, zarr_error *err)
 {
     zarr_list_options walk = ZARR_LIST_OPTIONS_INIT;
     zarr_group_open_options opts = ZARR_GROUP_OPEN_OPTIONS_INIT;
@@ -63,7 +62,7 @@ static zarr_status nodes_below(struct zr_nodes *nodes, zarr_store *store,
     zarr_group *group = NULL;
     zarr_status st = ZARR_OK;
 
-    opts.consolidated = consolidated;
+    opts.consolidated = ZARR_CONSOLIDATED_NEVER;
     opts.cancel = cancel;
     ZR_TRY(zarr_group_open(&group, store, path, &opts, err));
     walk.flags = ZARR_MEMBERS_GO_ON;
@@ -75,7 +74,7 @@ out:
     return st;
 }
 
-zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char *path,
+zarr_status zr_nodes_find(struct zr_nodes *nodes, zarr_store *store, const char *path,
                           zarr_cancel *cancel, zarr_error *err)
 {
     zarr_error why = {0};
@@ -97,22 +96,109 @@ zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char 
         return zr_pass(err, st, &why);
     ZR_TRY(nodes_add(nodes, "", kind, format, err));
     if (kind == ZARR_NODE_GROUP)
-        ZR_TRY(nodes_below(nodes, store, path, ZARR_CONSOLIDATED_NEVER, cancel, err));
+        ZR_TRY(nodes_below(nodes, store, path, cancel, err));
     st = ZARR_OK;
 out:
     return st;
 }
 
-zarr_status zr_nodes_find(struct zr_nodes *nodes, zarr_store *store, const char *path,
-                          zarr_cancel *cancel, zarr_error *err)
-{
-    zarr_error why = {0};
-    zarr_status st = zr_nodes_list(nodes, store, path, cancel, &why);
+/* ---- keys ---- */
 
-    if (st == ZARR_ERR_UNSUPPORTED && nodes->n == 1 &&
-        nodes_below(nodes, store, path, ZARR_CONSOLIDATED_MUST, cancel, NULL) == ZARR_OK)
-        return ZARR_OK;
-    return zr_pass(err, st, &why);
+struct keys_call {
+    struct zr_names *keys;
+    zarr_store *store;
+    const char *top;
+    struct zr_str path; /* of the current node */
+    uint64_t limit;
+    zarr_cancel *cancel;
+    zarr_status st;
+    zarr_error *err;
+};
+
+static int add_block(void *user, const zarr_block_info *block)
+{
+    struct keys_call *c = user;
+    const size_t skip = *c->top ? strlen(c->top) + 1 : 0;
+
+    c->st = zr_names_add(c->keys, block->key + skip, c->limit, c->err);
+    return c->st != ZARR_OK;
+}
+
+static zarr_status add_documents(struct keys_call *c, const char *below, zarr_error *err)
+{
+    static const char *const names[] = {
+        ZR_DOC_V3,  ZR_DOC_ARRAY,        ZR_DOC_GROUP,    ZR_DOC_ATTRS,
+        ZR_DOC_JOB, ZR_DOC_CONSOLIDATED, ZR_DOC_LEFTOVERS};
+    struct zr_str key;
+    bool there = false;
+    zarr_status st = ZARR_OK;
+
+    zr_str_init(&key, c->keys->alloc);
+    for (size_t i = 0; i < ZR_COUNT(names); i++) {
+        ZR_TRY(zr_doc_is_there(c->store, zr_str_text(&c->path), names[i], &there,
+                               c->cancel, err));
+        if (!there)
+            continue;
+        ZR_TRY(zr_path_key(&key, below, names[i], err));
+        ZR_TRY(zr_names_add(c->keys, zr_str_text(&key), c->limit, err));
+    }
+out:
+    zr_str_deinit(&key);
+    return st;
+}
+
+static zarr_status add_blocks(struct keys_call *c, zarr_error *err)
+{
+    const zarr_array_open_options opts = {.struct_size = sizeof opts,
+                                          .cancel = c->cancel};
+    const zarr_io_options io = {.struct_size = sizeof io, .cancel = c->cancel};
+    zarr_array *array = NULL;
+    zarr_status st = ZARR_OK;
+
+    c->err = err;
+    ZR_TRY(zarr_array_open(&array, c->store, zr_str_text(&c->path), &opts, err));
+    ZR_TRY(zarr_array_list_blocks(array, ZARR_BLOCKS_STORED | ZARR_BLOCKS_ASK, add_block,
+                                  c, &io, err));
+    st = c->st;
+out:
+    zarr_array_free(array);
+    return st;
+}
+
+static zarr_status find_keys(struct keys_call *c, bool documents, zarr_error *err)
+{
+    struct zr_nodes nodes;
+    zarr_status st = zr_nodes_find(&nodes, c->store, c->top, c->cancel, err);
+
+    for (size_t i = 0; st == ZARR_OK && i < nodes.n; i++) {
+        ZR_TRY(zr_path_key(&c->path, c->top, nodes.item[i].path, err));
+        ZR_TRY(add_documents(c, nodes.item[i].path, err));
+        if (!documents && nodes.item[i].kind != ZARR_NODE_GROUP)
+            ZR_TRY(add_blocks(c, err));
+    }
+out:
+    zr_nodes_free(&nodes);
+    return st;
+}
+
+zarr_status zr_tree_keys(struct zr_names *keys, zarr_store *store, const char *path,
+                         bool documents, zarr_cancel *cancel, zarr_error *err)
+{
+    struct keys_call c = {.keys = keys,
+                          .store = store,
+                          .top = path,
+                          .limit = zr_store_context(store)->limits.listing_keys,
+                          .cancel = cancel};
+    zarr_error why = {0};
+    zarr_status st = zr_names_keys(keys, store, path, &why);
+
+    if (st != ZARR_ERR_UNSUPPORTED)
+        return zr_pass(err, st, &why);
+    zr_str_init(&c.path, keys->alloc);
+    st = find_keys(&c, documents, err);
+    zr_names_sort_keys(keys);
+    zr_str_deinit(&c.path);
+    return st;
 }
 
 void zr_nodes_free(struct zr_nodes *nodes)

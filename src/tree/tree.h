@@ -33,14 +33,16 @@ struct zr_nodes {
     struct zr_arena arena;
     const zarr_allocator *alloc;
 };
-/* path: normalised. Reads the store, never consolidated metadata. NOT_FOUND: there is no
- * node, not even a broken one. The caller frees *nodes even on failure. */
-zarr_status zr_nodes_list(struct zr_nodes *nodes, zarr_store *store, const char *path,
-                          zarr_cancel *cancel, zarr_error *err);
-/* zr_nodes_list(). If the store cannot list, it is what consolidated metadata names. */
+/* path: normalised. Reads the store; consolidated metadata only if the store cannot list.
+ * NOT_FOUND: there is no node, not even a broken one. The caller frees *nodes even on
+ * failure. */
 zarr_status zr_nodes_find(struct zr_nodes *nodes, zarr_store *store, const char *path,
                           zarr_cancel *cancel, zarr_error *err);
 void zr_nodes_free(struct zr_nodes *nodes);
+/* zr_names_keys(). If the store cannot list: the documents of the nodes and, unless
+ * `documents`, the stored blocks of their grids. */
+zarr_status zr_tree_keys(struct zr_names *keys, zarr_store *store, const char *path,
+                         bool documents, zarr_cancel *cancel, zarr_error *err);
 /* Number of bytes of all elements in memory; saturates at UINT64_MAX. */
 uint64_t zr_decoded_bytes(const zarr_array *array);
 

@@ -125,7 +125,8 @@ zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err)
     t->listed = (t->job->everything || n > TRIM_DIRECT_MAX) &&
                 zr_store_can(t->a->chunk_store, ZARR_STORE_CAP_LIST);
     if (t->listed)
-        return zr_stored_list(&t->rows, t->a, t->old, t->keep, t->job->cancel, err);
+        return zr_stored_list(&t->rows, t->a, t->old, t->keep, false, t->job->cancel,
+                              err);
     ZR_TRY(check_probes(n, err));
     for (int32_t d = 0; d < t->rows.ndim; d++)
         ZR_TRY(add_candidates(t, d, err));

@@ -317,12 +317,12 @@ zarr_status zarr_array_block_erase(zarr_array *array, const uint64_t *chunk,
 
 /* Lists the stored objects of an array that is still there. */
 static zarr_status list_objects(struct zr_stored *out, zarr_array *a,
-                                struct zr_array_state *s, const zarr_cancel *cancel,
-                                zarr_error *err)
+                                struct zr_array_state *s, bool asks,
+                                const zarr_cancel *cancel, zarr_error *err)
 {
     zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_stored_list(out, a, s, NULL, cancel, err));
+    ZR_TRY(zr_stored_list(out, a, s, NULL, asks, cancel, err));
     ZR_TRY(zr_array_recheck(a, s, cancel, err));
     if (out->n == 0)
         ZR_TRY(zr_separator_check(a, s, cancel, err));
@@ -337,6 +337,7 @@ struct chunk_listing {
     struct zr_str key;
     struct zr_io io;
     uint32_t what;
+    bool asks; /* ZARR_BLOCKS_ASK */
     zarr_block_list_fn fn;
     void *user;
     const zarr_cancel *cancel;
@@ -407,7 +408,7 @@ static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)
     zarr_error e = {0};
     zarr_status st = ZARR_OK;
 
-    st = list_objects(&l->stored, l->array, l->state, l->cancel, err);
+    st = list_objects(&l->stored, l->array, l->state, l->asks, l->cancel, err);
     if (st == ZARR_OK && inner)
         st = zr_array_io(&l->io, l->array, l->state, ZARR_DEVICE_CPU, NULL, err);
     if (st != ZARR_OK)
@@ -502,7 +503,11 @@ zarr_status zarr_array_list_blocks(zarr_array *array, uint32_t what,
                                    const zarr_io_options *opts, zarr_error *err)
 {
     ZR_NEED(array, err);
-    struct chunk_listing l = {.array = array, .what = what, .fn = fn, .user = user};
+    struct chunk_listing l = {.array = array,
+                              .what = what & ~(uint32_t)ZARR_BLOCKS_ASK,
+                              .asks = (what & ZARR_BLOCKS_ASK) != 0,
+                              .fn = fn,
+                              .user = user};
 
     return list_what(&l, NULL, opts, err);
 }
@@ -573,7 +578,7 @@ zarr_status zarr_array_count_stored(zarr_array *array, uint64_t *n_objects,
 
     ZR_TRY(zr_io_options_read(&o, opts, err));
     ZR_TRY(zr_io_no_stream(&o, err));
-    st = list_objects(&stored, array, s, o.cancel, err);
+    st = list_objects(&stored, array, s, true, o.cancel, err);
     if (st == ZARR_OK && n_bytes)
         st = stored_bytes(array, s, &stored, o.cancel, n_bytes, err);
     if (st != ZARR_OK)

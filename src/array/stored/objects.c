@@ -313,10 +313,82 @@ static void sort_rows(struct zr_stored *s)
     }
 }
 
+/* ---- a store that cannot list ---- */
+
+enum {
+    ASKED_TOGETHER = 128 /* blocks */
+};
+
+struct asking {
+    struct stored_listing *l;
+    const zarr_array *a;
+    struct zr_str keys; /* of the next blocks, each followed by 0 */
+    size_t n;
+};
+
+static zarr_status ask(struct asking *k, zarr_error *err)
+{
+    zarr_store_op op[ASKED_TOGETHER];
+    const char *key = zr_str_text(&k->keys);
+    zarr_status st = ZARR_OK;
+
+    ZR_TRY(zr_str_status(&k->keys, err));
+    for (size_t i = 0; i < k->n; i++, key += strlen(key) + 1)
+        op[i] = (zarr_store_op){.verb = ZARR_STORE_STAT,
+                                .flags = ZARR_STORE_OP_CHUNK,
+                                .key = key,
+                                .object_bytes = UINT64_MAX,
+                                .cancel = k->l->cancel};
+    ZR_TRY(zr_store_run(k->a->chunk_store, op, k->n, err));
+    for (size_t i = 0; i < k->n && st == ZARR_OK; i++)
+        if (op[i].status == ZARR_OK) {
+            (void)on_stored_key(
+                k->l, &(zarr_store_item){.key = op[i].key, .bytes = op[i].object_bytes});
+            st = k->l->st;
+        }
+    zr_str_clear(&k->keys);
+    k->n = 0;
+out:
+    return st;
+}
+
+static zarr_status ask_block(void *arg, const uint64_t *chunk, bool *stop,
+                             zarr_error *err)
+{
+    struct asking *k = arg;
+
+    ZR_UNUSED(stop);
+    zr_array_key_append(k->a, k->l->s, chunk, &k->keys);
+    zr_str_append(&k->keys, "", 1);
+    return ++k->n == ASKED_TOGETHER ? ask(k, err) : ZARR_OK;
+}
+
+/* Asks for each block of the grid. Nothing else below the array is found. */
+static zarr_status ask_for_blocks(struct stored_listing *l, const zarr_array *a,
+                                  zarr_error *err)
+{
+    const uint64_t n = zr_grid_n_chunks_all(&l->s->meta.grid);
+    struct asking k = {.l = l, .a = a};
+    zarr_status st = ZARR_OK;
+
+    if (n > l->limit)
+        return zr_fail_limit(err, "listing_keys", l->limit,
+                             "the store cannot list, and the grid has %" PRIu64
+                             " blocks: more than %" PRIu64 " are not asked for",
+                             n, l->limit);
+    zr_str_init(&k.keys, l->out->alloc);
+    st = zr_stored_each_missing(l->out, &l->s->meta.grid, ask_block, &k, err);
+    if (st == ZARR_OK && k.n > 0)
+        st = ask(&k, err);
+    zr_str_deinit(&k.keys);
+    return st;
+}
+
 zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
-                           const zarr_cancel *cancel, zarr_error *err)
+                           bool asks, const zarr_cancel *cancel, zarr_error *err)
 {
+    const bool lists = zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST);
     struct stored_listing l = {
         .out = out,
         .s = s,
@@ -326,15 +398,20 @@ zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
         .cancel = cancel,
         .err = err,
     };
+    zarr_error why = {0};
     zarr_status st = ZARR_OK;
 
     *out = (struct zr_stored){.ndim = s->meta.ndim, .alloc = a->h.ctx->alloc};
     zr_str_init(&out->keys, a->h.ctx->alloc);
     zr_str_init(&l.first, a->h.ctx->alloc);
-    if (!zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the store of the chunks cannot list");
-    st = zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_FOLDERS, on_stored_key, &l,
-                       cancel, err);
+    st = !lists
+             ? zr_fail(&why, ZARR_ERR_UNSUPPORTED, "the store of the chunks cannot list")
+             : zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_FOLDERS, on_stored_key,
+                             &l, cancel, &why);
+    if (st == ZARR_ERR_UNSUPPORTED && asks)
+        st = ask_for_blocks(&l, a, err);
+    else
+        zr_pass(err, st, &why);
     if (st == ZARR_OK)
         st = l.st;
     if (st == ZARR_OK)
@@ -346,9 +423,9 @@ zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
 
 zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
-                           const zarr_cancel *cancel, zarr_error *err)
+                           bool asks, const zarr_cancel *cancel, zarr_error *err)
 {
-    zarr_status st = zr_stored_find(out, a, s, inside, cancel, err);
+    zarr_status st = zr_stored_find(out, a, s, inside, asks, cancel, err);
 
     return st == ZARR_OK ? check_stored(out, a->chunk_store, cancel, err) : st;
 }

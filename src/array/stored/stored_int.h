@@ -40,14 +40,15 @@ struct zr_stored {
 };
 /* inside NULL: the chunks of the grid, and what else is below the array. Otherwise all
  * chunks, also outside of the grid, but not those below inside[d] in every dimension. If
- * the listing fails, out has what it told before. */
+ * the listing fails, out has what it told before. asks: if the store cannot list, asks
+ * for each block of the grid; LIMIT listing_keys. */
 zarr_status zr_stored_find(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
-                           const zarr_cancel *cancel, zarr_error *err);
+                           bool asks, const zarr_cancel *cancel, zarr_error *err);
 /* The same, and fails if a file hides chunks. */
 zarr_status zr_stored_list(struct zr_stored *out, const zarr_array *a,
                            const struct zr_array_state *s, const uint64_t *inside,
-                           const zarr_cancel *cancel, zarr_error *err);
+                           bool asks, const zarr_cancel *cancel, zarr_error *err);
 /* Counts the keys of a suspect that is no fault as foreign. */
 zarr_status zr_stored_acquit(struct zr_stored *s, const struct zr_suspect *suspect,
                              zarr_error *err);

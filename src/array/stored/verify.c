@@ -387,7 +387,7 @@ static zarr_status find_objects(struct verifying *v, zarr_error *err)
 {
     zarr_error why = {0};
     const zarr_status st =
-        zr_stored_find(&v->stored, v->array, v->state, NULL, v->opts.cancel, &why);
+        zr_stored_find(&v->stored, v->array, v->state, NULL, true, v->opts.cancel, &why);
 
     if (st == ZARR_OK)
         return ZARR_OK;
