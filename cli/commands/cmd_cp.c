@@ -168,6 +168,8 @@ static void begin_json(const struct copying *c, uint64_t objects, uint64_t bytes
 
 static int count_source(struct copying *c)
 {
+    if (!cli_can_list(c->cli, &c->src, "copied"))
+        return CLI_OK;
     return cli_objects_count(c->cli, &c->src, ZARR_LIST_RECURSIVE,
                              c->cli->progress != CLI_PROGRESS_NONE, &c->total);
 }
@@ -186,10 +188,11 @@ enum {
     PIECE = 1 << 20
 };
 
-/* Compares one object of both sides in pieces. */
-static int compare_object(struct copying *c, const char *key, unsigned char *buffer)
+/* Compares one object of both sides in pieces. below: its key below both nodes. */
+static int compare_object(struct copying *c, const char *below, unsigned char *buffer)
 {
-    char *other = cli_path_join(c->dst.path, cli_path_below(key, c->src.path));
+    char *key = cli_path_join(c->src.path, below);
+    char *other = cli_path_join(c->dst.path, below);
     uint64_t offset = 0, n = PIECE, m = PIECE;
     zarr_error err = {0};
     zarr_status st = ZARR_OK;
@@ -211,26 +214,34 @@ static int compare_object(struct copying *c, const char *key, unsigned char *buf
     c->objects++;
     c->bytes += offset;
     cli_progress_update(&c->progress, c->bytes, c->objects);
+    free(key);
     free(other);
     return rc;
 }
 
+/* Compares what the source lists; if it cannot, what was copied. */
 static int compare_all(struct copying *c)
 {
     unsigned char *buffer = cli_alloc((size_t)2 * PIECE);
+    const struct cli_node *listed = &c->src;
     struct cli_keys keys = {0};
     zarr_error err = {0};
     zarr_status st = zarr_store_list(c->src.store, c->src.path, ZARR_LIST_RECURSIVE,
                                      cli_keys_add, &keys, cli_cancel, &err);
     int rc = CLI_OK;
 
+    if (st == ZARR_ERR_UNSUPPORTED) {
+        listed = &c->dst;
+        st = zarr_store_list(listed->store, listed->path, ZARR_LIST_RECURSIVE,
+                             cli_keys_add, &keys, cli_cancel, &err);
+    }
     c->objects = c->bytes = 0;
     cli_progress_begin(&c->progress, c->cli, "verify", c->total.n_bytes,
                        c->total.n_objects);
     if (st)
-        rc = cli_fail(c->cli, st, &err, "cannot list %s", c->src.shown);
+        rc = cli_fail(c->cli, st, &err, "cannot list %s", listed->shown);
     for (size_t i = 0; i < keys.n_items && !rc && !cli_is_cancelled(); i++)
-        rc = compare_object(c, keys.items[i], buffer);
+        rc = compare_object(c, cli_path_below(keys.items[i], listed->path), buffer);
     if (!rc && cli_is_cancelled())
         rc = cli_fail(c->cli, ZARR_ERR_CANCELLED, NULL, "cannot compare");
     cli_progress_end(&c->progress, rc == CLI_OK);
@@ -442,15 +453,20 @@ static void tell_moved(const struct copying *c)
     free(skipped);
 }
 
-/* A link to a store is not a node: a copy of the store, which may be the only one on
- * another disk, must not replace it. A link inside of a store is the library's: it copies
- * what the link names, and deletes the link. */
-static int refuse_link(struct cli *cli, const struct cli_node *node)
+/* A store that cannot delete, or a link. A link to a store is not a node: a copy of the
+ * store, which may be the only one on another disk, must not replace it. A link inside of
+ * a store is the library's: it copies what the link names, and deletes the link. */
+static int refuse_source(struct cli *cli, const struct cli_node *node)
 {
     const char *root = cli_local_root(node);
+    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     char *store = NULL;
     struct stat st;
 
+    zarr_store_capabilities(node->store, &caps);
+    if (!(caps.flags & ZARR_STORE_CAP_WRITE))
+        return cli_error(cli, CLI_UNSUPPORTED, "zarrc cp copies it.",
+                         "cannot move %s: its store cannot write", node->shown);
     if (*node->path || lstat(root, &st) != 0 || !S_ISLNK(st.st_mode))
         return CLI_OK;
     store = realpath(root, NULL);
@@ -572,7 +588,7 @@ static int run_mv(struct cli *cli)
         goto out;
     }
     if (!rc)
-        rc = refuse_link(cli, &c.src);
+        rc = refuse_source(cli, &c.src);
     if (!rc)
         rc = require_copyable(cli, &c.src, &c.dst);
     if (!rc) {

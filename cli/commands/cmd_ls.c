@@ -211,7 +211,8 @@ static int print_block(void *user, const zarr_block_info *block)
 
 static int list_blocks(struct cli *cli, const struct cli_node *node)
 {
-    static const uint32_t what[] = {ZARR_BLOCKS_STORED, ZARR_BLOCKS_MISSING};
+    static const uint32_t what[] = {ZARR_BLOCKS_STORED | ZARR_BLOCKS_ASK,
+                                    ZARR_BLOCKS_MISSING | ZARR_BLOCKS_ASK};
     const zarr_io_options o = {.struct_size = sizeof o, .cancel = cli_cancel};
     struct blocks b = {.cli = cli,
                        .store = node->store,

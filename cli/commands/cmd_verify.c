@@ -239,8 +239,9 @@ static int find(void *user)
         cli_progress_end(&v->progress, st == ZARR_OK);
     if (st)
         return cli_fail(cli, st, &err, "cannot verify %s", v->node.shown);
-    if (cli_jobs_each(cli, &v->node, on_job, v) ||
-        cli_rests_each(cli, &v->node, on_rest, v))
+    if (cli_can_list(cli, &v->node, "checked") &&
+        (cli_jobs_each(cli, &v->node, on_job, v) ||
+         cli_rests_each(cli, &v->node, on_rest, v)))
         return CLI_IO;
     return cli->out_failed ? CLI_IO : CLI_OK;
 }

@@ -75,12 +75,6 @@ int cli_tree_list(struct cli *cli, const struct cli_node *node, struct cli_tree 
     if (!st)
         st = zarr_group_walk(group, tree_row, &l, &walk, &err);
     zarr_group_free(group);
-    opts.consolidated = ZARR_CONSOLIDATED_MUST;
-    if (st == ZARR_ERR_UNSUPPORTED &&
-        zarr_group_open(&group, node->store, node->path, &opts, NULL) == ZARR_OK) {
-        st = zarr_group_walk(group, tree_row, &l, &walk, &err);
-        zarr_group_free(group);
-    }
     if (st)
         return cli_fail(cli, st, &err, "cannot list %s", node->shown);
     return CLI_OK;
@@ -208,6 +202,26 @@ uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed)
         return listed;
     return zarr_store_stat(store, key, &value, cli_cancel, NULL) == ZARR_OK ? value.bytes
                                                                             : 0;
+}
+
+static int stop_listing(void *user, const zarr_store_item *item)
+{
+    (void)user;
+    (void)item;
+    return 1;
+}
+
+bool cli_can_list(struct cli *cli, const struct cli_node *node, const char *done)
+{
+    const bool can =
+        zarr_store_list(node->store, node->path, ZARR_LIST_DIRECTORY, stop_listing, NULL,
+                        cli_cancel, NULL) != ZARR_ERR_UNSUPPORTED;
+
+    if (!can)
+        cli_warn(cli,
+                 "%s cannot be listed: only the objects that its metadata names are %s",
+                 node->shown, done);
+    return can;
 }
 
 struct counting {

@@ -47,6 +47,9 @@ struct cli_objects {
 };
 int cli_objects_count(struct cli *cli, const struct cli_node *node, uint32_t how,
                       bool with_bytes, struct cli_objects *out);
+/* Whether the store can list. If not, a warning says what is `done` with the objects that
+ * the metadata of the node names. */
+bool cli_can_list(struct cli *cli, const struct cli_node *node, const char *done);
 /* The length of one object: `listed` if the listing had it (not UINT64_MAX), else as the
  * store reports it; 0 if the store does not know. */
 uint64_t cli_object_bytes(zarr_store *store, const char *key, uint64_t listed);

@@ -1,12 +1,16 @@
-"""The commands that read, with a hierarchy and an archive that nginx serves."""
+"""The commands that read, with a hierarchy and an archive that nginx serves, and with servers that list no files."""
+import contextlib
+import functools
+import http.server
 import json
+import shutil
+import threading
 import zipfile
 
 import nginx
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.skipif(nginx.find_program() is None, reason="nginx is not installed")
 DATA = np.arange(40 * 40, dtype="int32").reshape(40, 40)
 
 
@@ -25,6 +29,8 @@ def www(tmp_path_factory, zarrc):
 
 @pytest.fixture(scope="module")
 def server(www, zarrc):
+    if nginx.find_program() is None:
+        pytest.skip("nginx is not installed")
     with nginx.start(www) as found:
         done = zarrc("info", f"{found.url}/x.zarr", code=None)
         if done.code == 6 and "libcurl" in done.err:
@@ -135,3 +141,140 @@ def test_requests_of_nodes_of_either_format(zarrc, server, www):
         assert sorted(rows) == [f"a/{name}" for name in (*documents, "zarr.json")]
     rows = count("cat", f"{server.url}/2.zarr/a[0,:4]")[1]
     assert rows[0] == "a/zarr.json" and sorted(rows[1:3]) == ["a/.zarray", "a/.zattrs"] and rows[3:] == ["a/0.0"]
+
+
+# ---- servers that list no files ----
+
+class _Pages(http.server.SimpleHTTPRequestHandler):
+    """As python -m http.server: the listing of a folder is a page for people."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *unused):
+        pass
+
+
+class _NoFolders(_Pages):
+    def list_directory(self, path):
+        self.send_error(404)
+
+
+@contextlib.contextmanager
+def serve(handler, folder):
+    found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=folder))
+    found.daemon_threads = True
+    thread = threading.Thread(target=found.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{found.server_address[1]}"
+    finally:
+        found.shutdown()
+        thread.join()
+        found.server_close()
+
+
+def make_hierarchy(zarrc, store, npy, zarr_format):
+    for path, options in (("a", ["--chunks=10,10"]), ("in/s", ["--shards=20,20"] if zarr_format == 3 else []), ("in/t", [])):
+        zarrc("import", npy, store / path, f"--zarr-format={zarr_format}", "--chunks=10,10", *options)
+    zarrc("attrs", "set", store / "in", "title", '"t"')
+    (store / ("a/c/1/1" if zarr_format == 3 else "a/1.1")).unlink()  # a missing block
+
+
+@pytest.fixture(scope="module")
+def hierarchies(tmp_path_factory, zarrc):
+    """Hierarchies 2 and 3, as they are and consolidated ("2c", "3c")."""
+    folder = tmp_path_factory.mktemp("hierarchies")
+    np.save(folder / "a.npy", DATA)
+    for zarr_format in (2, 3):
+        make_hierarchy(zarrc, folder / f"{zarr_format}.zarr", folder / "a.npy", zarr_format)
+        shutil.copytree(folder / f"{zarr_format}.zarr", folder / f"{zarr_format}c.zarr")
+        zarrc("consolidate", folder / f"{zarr_format}c.zarr")
+    return folder
+
+
+@pytest.fixture(scope="module", params=[_Pages, _NoFolders])
+def host(request, hierarchies, zarrc):
+    with serve(request.param, hierarchies) as found:
+        done = zarrc("info", f"{found}/3.zarr", code=None)
+        if done.code == 6 and "libcurl" in done.err:
+            pytest.skip(done.err)
+        yield found
+
+
+def contents(folder):
+    return {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("name", ["2c.zarr", "3c.zarr", "3c.zarr/in", "2.zarr/a", "3.zarr/in/s"])
+def test_without_listings(zarrc, hierarchies, host, tmp_path, name):
+    """A group with consolidated metadata, one below it, and a single array."""
+    url, local = f"{host}/{name}", hierarchies / name
+    note = "cannot be listed: only the objects that its metadata names are"
+    counts = ("valid", "n_faults", "n_notes", "arrays", "groups", "objects", "bytes")
+    here, there = zarrc("verify", "--json", local), zarrc("verify", "--json", url)
+    assert [there.json[key] for key in counts] == [here.json[key] for key in counts]
+    assert there.err.count(note) == 1 and note not in here.err
+    done = zarrc("cp", "--verify", "--json", url, tmp_path / "copy.zarr")
+    assert done.json["verified"] and done.err.count(note) == 1
+    assert contents(tmp_path / "copy.zarr") == contents(local)
+    assert zarrc("cp", "--resume", "--json", url, tmp_path / "copy.zarr").json["objects"] == 0
+    assert zarrc("diff", url, local).code == zarrc("diff", local, url).code == 0
+    assert zarrc("reencode", "-q", "--skip-damaged", url, tmp_path / "new.zarr").code == 0
+    assert zarrc("diff", url, tmp_path / "new.zarr").code == 0
+    stored = [zarrc("info", "--stats", "--json", place).json["stored"] for place in (url, local)]
+    assert [stored[0][key] for key in ("objects", "bytes")] == [stored[1][key] for key in ("objects", "bytes")]
+    done = zarrc("mv", url, tmp_path / "moved.zarr", code=None)
+    assert done.code in (2, 6) and "write" in done.err and not (tmp_path / "moved.zarr").exists()
+
+
+@pytest.mark.parametrize("name", ["2c", "3"])
+def test_arrays_without_listings(zarrc, hierarchies, host, tmp_path, name):
+    url, local = f"{host}/{name}.zarr", hierarchies / f"{name}.zarr"
+    for path in ("a", "in/s"):
+        for command in (["cat"], ["summary", "--json"], ["ls", "--stored"]):
+            assert zarrc(*command, f"{url}/{path}").text.replace(host, f"{hierarchies}") == zarrc(*command, local / path).text
+        zarrc("export", f"{url}/{path}", tmp_path / "a.npy", "--force")
+        assert np.load(tmp_path / "a.npy")[39, 39] == DATA[39, 39]
+    shutil.copytree(local, tmp_path / "broken.zarr")
+    block = tmp_path / "broken.zarr" / ("a/0.1" if name == "2c" else "a/c/0/1")
+    block.write_bytes(b"broken")
+    done = zarrc("verify", "--yes", f"--repair=from:{url}", tmp_path / "broken.zarr")
+    assert contents(tmp_path / "broken.zarr") == contents(local), done.err
+
+
+@pytest.mark.parametrize("name", ["2.zarr", "3.zarr", "3.zarr/in"])
+def test_groups_of_unknown_members(zarrc, host, tmp_path, name):
+    for command in (("verify",), ("cp",), ("diff",), ("info", "--stats")):
+        to = [tmp_path / "x.zarr"] if command[0] in ("cp", "diff") else []
+        if command[0] == "diff":
+            zarrc("create", "--group", to[0])
+        done = zarrc(*command, f"{host}/{name}", *to, code=6)
+        assert "the server does not list its files" in done.err and "consolidated metadata" in done.err
+        shutil.rmtree(tmp_path / "x.zarr", ignore_errors=True)
+
+
+def test_faults_without_listings(zarrc, hierarchies, tmp_path):
+    store = tmp_path / "x.zarr"
+    shutil.copytree(hierarchies / "3c.zarr", store)
+    (store / "a/c/0/1").write_bytes(b"broken")
+    (store / "in/t/zarr.json").unlink()
+    zarrc("attrs", "set", store / "in/s", "other", "1", "--no-consolidate")
+    with serve(_NoFolders, tmp_path) as host:
+        faults = zarrc("verify", "--json", f"{host}/x.zarr", code=1).json["faults"]
+        done = zarrc("cp", f"{host}/x.zarr", tmp_path / "copy.zarr", code=3)
+    assert {fault["key"] for fault in faults} == {"a/c/0/1", "in/t", "zarr.json"}, faults
+    reasons = " ".join(fault["reason"] for fault in faults)
+    assert "/in/s: has another document" in reasons and "/in/t: is in the consolidated metadata only" in reasons
+    assert "in/t" in done.err and not (tmp_path / "copy.zarr/zarr.json").exists()
+
+
+def test_grids_that_are_too_large_to_ask_for(zarrc, tmp_path):
+    zarrc("create", tmp_path / "x.zarr", "--shape=1000000,1000000", "--chunks=1,1", "--dtype=int8")
+    zarrc("create", tmp_path / "y.zarr", "--shape=0,5", "--chunks=1,1", "--dtype=int8")
+    with serve(_NoFolders, tmp_path) as host:
+        for command in (["verify"], ["cp"], ["info", "--stats"], ["ls", "--stored"]):
+            done = zarrc(*command, f"{host}/x.zarr", *([tmp_path / "copy.zarr"] if command == ["cp"] else []), code=4)
+            assert "the grid has 1000000000000 blocks" in done.err + done.text, command
+        assert not (tmp_path / "copy.zarr/zarr.json").exists()
+        assert zarrc("cp", f"{host}/y.zarr", tmp_path / "none.zarr").code == 0
