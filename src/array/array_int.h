@@ -95,12 +95,6 @@ zarr_status zr_array_state_new(struct zr_array_state **out, const zarr_context *
                                const struct zr_array_source *src, zarr_error *err);
 /* Bytes of the largest chunk of the grid, or UINT64_MAX. */
 uint64_t zr_largest_chunk_bytes(const struct zr_grid *grid, const zarr_dtype *dtype);
-/* LIMIT if a context with these limits refuses the array's chunks. */
-zarr_status zr_array_fits(const struct zr_array_state *s, const zarr_context *ctx,
-                          const zarr_limits *limits, zarr_error *err);
-/* Warns in the log if a reader with default limits refuses the array or its document. */
-void zr_array_warn_readers(const struct zr_array_state *s, const zarr_context *ctx,
-                           const struct zr_str *text, const char *path);
 struct zr_array_state *zr_array_state_ref(struct zr_array_state *s);
 void zr_array_state_free(struct zr_array_state *s);
 struct zr_array_state *zr_array_state_get(const zarr_array *array); /* counted */

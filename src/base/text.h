@@ -74,7 +74,5 @@ size_t zr_format_f64(char *out, size_t cap, double v);
  * and its exponent not the least). even: ties are rounded to this number. */
 size_t zr_format_binary(char *out, size_t cap, bool minus, uint64_t c, int q,
                         bool narrow_below, bool even);
-/* Computes only the digits. Returns the power of ten by which to multiply them. c > 0. */
-int zr_shortest(uint64_t c, int q, bool narrow_below, bool even, uint64_t *digits);
 
 #endif

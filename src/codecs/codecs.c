@@ -4,6 +4,26 @@
  * codecs_int.h.
  */
 #include "codecs/codecs_int.h"
+#include "codecs/codecs.h"
+
+#include <blosc.h>
+#include <libdeflate.h>
+#include <lz4.h>
+#include <zstd.h>
+
+/* The version that runs, where a library tells it. */
+const char *zr_codecs_library_version(const char *impl)
+{
+    if (zr_streq(impl, "cpu.libzstd"))
+        return ZSTD_versionString();
+    if (zr_streq(impl, "cpu.liblz4"))
+        return LZ4_versionString();
+    if (zr_streq(impl, "cpu.libblosc"))
+        return blosc_get_version_string();
+    if (zr_streq(impl, "cpu.libdeflate")) /* it has no call that tells */
+        return LIBDEFLATE_VERSION_STRING;
+    return NULL;
+}
 
 #define SPEC_ROW(name) &zr_spec_##name,
 #define IMPL_ROW(name) &zr_cpu_##name,

@@ -74,11 +74,6 @@ const char *zr_plugin_option_text(zarr_context *ctx, const char *name);
 bool zr_ctx_look_begin(zarr_context *ctx);
 void zr_ctx_look_end(zarr_context *ctx, bool locked);
 
-/* Calls emit for each device of each backend, until it returns non-zero (devices.c). */
-zarr_status zr_ctx_devices_list(zarr_context *ctx,
-                                int (*emit)(void *user, const zarr_registry_item *item),
-                                void *user, zarr_error *err);
-
 /* The file of the user's cache that `zarrc calibrate` writes; NULL: there is no such
  * folder. */
 zarr_status zr_ctx_costs_path(char **out, const zarr_allocator *alloc, zarr_error *err);
@@ -90,9 +85,6 @@ void zr_ctx_costs_deinit(zarr_context *ctx);
 zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err);
 /* Registers the store of zip archives. */
 zarr_status zr_ctx_register_zip(zarr_context *ctx, zarr_error *err);
-/* Register the stores of http and https, and of s3. */
-zarr_status zr_ctx_register_http(zarr_context *ctx, zarr_error *err);
-zarr_status zr_ctx_register_s3(zarr_context *ctx, zarr_error *err);
 /* What a store gets of a context. */
 struct zr_store_env zr_ctx_store_env(zarr_context *ctx);
 #define ZR_CTX_CORE "core"

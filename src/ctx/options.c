@@ -1,10 +1,10 @@
 /*
  * ctx/options.c - the options of a context: the caller's struct, then the environment for
  * members that are zero, then defaults. Only this file and the CPU switch of base/ read
- * the environment, apart from the variables of AWS (http.c), and only while a context is
- * created, so a later setenv() of the application cannot race with it. A variable with an
- * invalid value fails the creation, and the error names it: a typo in ZARRC_MEMORY_BYTES
- * must not use up the machine's memory. Thread class: plain functions.
+ * the environment, apart from the variables of AWS (builtin.c), and only while a context
+ * is created, so a later setenv() of the application cannot race with it. A variable with
+ * an invalid value fails the creation, and the error names it: a typo in
+ * ZARRC_MEMORY_BYTES must not use up the machine's memory. Thread class: plain functions.
  */
 #include "ctx/ctx_int.h"
 

@@ -10,9 +10,6 @@
 #include "node/node.h"
 #include <zarrc/easy.h>
 
-/* *out: ctx, or the default context if ctx is NULL; borrowed. */
-zarr_status zr_context_or_default(zarr_context **out, zarr_context *ctx, zarr_error *err);
-
 /* An attribute of an array or of a group. */
 struct zr_attribute {
     const zarr_array *array;

@@ -6,6 +6,30 @@
 
 #include <string.h>
 
+/* Made when it is first needed and never freed. There is no lock: threads that race for
+ * it each make one, and all but the first free theirs. So a child process, forked at any
+ * moment, finds none or a complete one. */
+static _Atomic(zarr_context *) default_context;
+
+/* *out: ctx, or the default context if ctx is NULL; borrowed. */
+static zarr_status context_or_default(zarr_context **out, zarr_context *ctx,
+                                      zarr_error *err)
+{
+    zarr_context *first = NULL;
+    zarr_status st = ZARR_OK;
+
+    *out = ctx ? ctx : atomic_load(&default_context);
+    if (*out)
+        return ZARR_OK;
+    ZR_TRY(zarr_context_create(out, NULL, err));
+    if (!atomic_compare_exchange_strong(&default_context, &first, *out)) {
+        zarr_context_free(*out);
+        *out = first;
+    }
+out:
+    return st;
+}
+
 /* The place of a node, and how its store and its handle are opened. */
 struct place {
     zarr_context *ctx; /* borrowed */
@@ -35,7 +59,7 @@ static zarr_status open_place(struct place *p, zarr_context *ctx, const char *lo
     ZR_TRY(zr_struct_read(&store, sizeof store, 2 * sizeof(uint32_t), p->opts.store,
                           ZR_TAIL_REFUSE, "zarr_store_options", err));
     store.flags |= store_flag;
-    ZR_TRY(zr_context_or_default(&p->ctx, ctx, err));
+    ZR_TRY(context_or_default(&p->ctx, ctx, err));
     ZR_TRY(zarr_location_parse(&p->at, p->ctx, location, err));
     if (p->at->selection)
         ZR_FAIL(err, ZARR_ERR_INVALID,

@@ -29,12 +29,6 @@ struct zr_json_keys {
     size_t cap; /* slots, a power of two */
     const zarr_allocator *alloc;
 };
-void zr_json_keys_init(struct zr_json_keys *k, const zarr_allocator *alloc);
-void zr_json_keys_deinit(struct zr_json_keys *k);
-/* Looks for two members with the same key. *twice: the first member whose key an earlier
- * one has, or NULL. Linear time. */
-zarr_status zr_json_keys_check(struct zr_json_keys *k, const struct zr_json *object,
-                               const struct zr_json **twice, zarr_error *err);
 
 /* The stack of a walk through a tree: `width` bytes a level. The first levels are inside,
  * deeper ones come from the allocator. */

@@ -18,6 +18,77 @@
 
 #include <string.h>
 
+/* 120 comparisons, mostly of lengths only, cost about as much as 16 hashes. */
+enum {
+    PAIRS_MAX = 16
+};
+
+static bool same_key(const struct zr_json *a, const struct zr_json *b)
+{
+    return a->key_bytes == b->key_bytes && a->key[0] == b->key[0] &&
+           memcmp(a->key, b->key, a->key_bytes) == 0;
+}
+
+static const struct zr_json *check_pairs(const struct zr_json *object)
+{
+    for (const struct zr_json *b = object->u.children.first; b; b = b->next)
+        for (const struct zr_json *a = object->u.children.first; a != b; a = a->next)
+            if (same_key(a, b))
+                return b;
+    return NULL;
+}
+
+/* Makes at least two empty slots for each member. */
+static zarr_status reserve_slots(struct zr_json_keys *k, size_t n, size_t *used,
+                                 zarr_error *err)
+{
+    size_t cap = 64;
+
+    while (cap / 2 < n)
+        cap *= 2;
+    if (cap > k->cap) {
+        zr_free(k->alloc, (void *)k->slots);
+        k->cap = 0;
+        k->slots = zr_malloc(k->alloc, cap * sizeof *k->slots);
+        if (!k->slots)
+            return zr_fail_memory(err, cap * sizeof *k->slots);
+        k->cap = cap;
+    }
+    memset((void *)k->slots, 0, cap * sizeof *k->slots);
+    *used = cap;
+    return ZARR_OK;
+}
+
+/* Looks for two members with the same key. Implementations disagree about which of them
+ * counts, so such a document has two meanings and is refused. In small objects all pairs
+ * are compared. Larger ones use a hash set with the keyed hash of maps, so that no text
+ * costs more than linear time. *twice: the first member whose key an earlier one has, or
+ * NULL. */
+static zarr_status keys_check(struct zr_json_keys *k, const struct zr_json *object,
+                              const struct zr_json **twice, zarr_error *err)
+{
+    zarr_status st = ZARR_OK;
+    size_t cap = 0;
+
+    *twice = NULL;
+    if (object->u.children.n <= PAIRS_MAX) {
+        *twice = check_pairs(object);
+        goto out;
+    }
+    ZR_TRY(reserve_slots(k, object->u.children.n, &cap, err));
+    for (const struct zr_json *v = object->u.children.first; v && !*twice; v = v->next) {
+        size_t at = (size_t)zr_map_hash(v->key, v->key_bytes) & (cap - 1);
+
+        while (k->slots[at] && !same_key(k->slots[at], v))
+            at = (at + 1) & (cap - 1);
+        if (k->slots[at])
+            *twice = v;
+        k->slots[at] = v;
+    }
+out:
+    return st;
+}
+
 /* The limits that apply if a member of zarr_limits is zero; zarrc/limits.h documents
  * them. */
 enum {
@@ -265,7 +336,7 @@ static zarr_status json_pop(struct zr_json_parser *ps)
     ps->depth--;
     ps->p++;
     if (v->type == ZR_JSON_OBJECT && v->u.children.n > 1) {
-        ZR_TRY(zr_json_keys_check(&ps->keys, v, &twice, ps->err));
+        ZR_TRY(keys_check(&ps->keys, v, &twice, ps->err));
         if (twice)
             st = zr_fail(ps->err, ZARR_ERR_CORRUPT,
                          "byte %" PRIu64 ": key \"%.64s\" occurs twice",
@@ -366,7 +437,7 @@ zarr_status zr_json_parse(struct zr_json_doc *doc, const char *text, size_t byte
     doc->root = NULL;
     doc->nan_tokens = false;
     json_limits(&ps, limits);
-    zr_json_keys_init(&ps.keys, doc->arena.alloc);
+    ps.keys.alloc = doc->arena.alloc;
     /* A value takes at least 2 bytes of text, 12 on average. The slabs of nodes follow
      * from that. */
     doc->slab = ZR_MAX(doc->slab, ZR_MIN(bytes / 12 + 8, (size_t)1024));
@@ -379,7 +450,7 @@ zarr_status zr_json_parse(struct zr_json_doc *doc, const char *text, size_t byte
     ps.end = ps.base + bytes;
     ZR_TRY(json_document(&ps));
 out:
-    zr_json_keys_deinit(&ps.keys);
+    zr_free(ps.keys.alloc, (void *)ps.keys.slots);
     if (st != ZARR_OK)
         doc->root = NULL;
     return st;

@@ -41,21 +41,11 @@ struct zr_strided {
 bool zr_strided_init(struct zr_strided *out, const zarr_box *box, void *dst,
                      const void *src);
 void zr_strided_copy(struct zr_strided *s);
-/* s was made with src NULL; this call may change it. The pattern is item_bytes long, as
- * the box's elements. */
-void zr_strided_fill(struct zr_strided *s, const void *pattern, uint32_t item_bytes);
 
 /* The range of bytes that the elements touch, relative to the first element: [low, high).
  * False if it exceeds every memory (2^60 bytes). Without elements both are 0. */
 bool zr_extent(int32_t ndim, const uint64_t *shape, const int64_t *stride,
                uint32_t item_bytes, int64_t *low, int64_t *high);
-enum zr_overlap {
-    ZR_OVERLAP_NO,
-    ZR_OVERLAP_YES,
-    ZR_OVERLAP_UNKNOWN
-};
-enum zr_overlap zr_strides_overlap(int32_t ndim, const uint64_t *shape,
-                                   const int64_t *stride, uint32_t item_bytes);
 
 /* The host pointer of a run. */
 static inline uint8_t *zr_mem_at(const zarr_memory *m)

@@ -130,8 +130,6 @@ void zr_net_fail(struct zr_net_transfer *t, zarr_status st, const char *fmt, ...
     ZARR_PRINTF(3, 4);
 
 /* libcurl's callbacks, with a transfer as their last argument. */
-size_t zr_net_on_header(char *line, size_t one, size_t n, void *user);
-size_t zr_net_on_body(char *bytes, size_t one, size_t n, void *user);
 curl_socket_t zr_net_on_open(void *user, curlsocktype purpose,
                              struct curl_sockaddr *address);
 int zr_net_on_close(void *user, curl_socket_t fd);

@@ -275,7 +275,7 @@ enum zr_net_outcome zr_net_decide(struct zr_net_transfer *t, CURLcode result)
     if (t->st != ZARR_OK)
         return ZR_NET_END;
     if (result == CURLE_WRITE_ERROR && t->phase != ZR_NET_SINK)
-        result = CURLE_OK; /* zr_net_on_body() refused the rest of a long body */
+        result = CURLE_OK; /* on_body() refused the rest of a long body */
     /* chunks may end before the range does */
     if (result == CURLE_OK && t->phase == ZR_NET_SINK && a->is_range &&
         a->body_bytes != a->range_bytes && strcmp(t->request->method, "HEAD") != 0)

@@ -148,14 +148,6 @@ const uint8_t *zr_zip_central_field(const struct zr_zip_central *c, uint16_t id,
  * fields of the directory, and those times of Info-ZIP that only the local header has. */
 uint32_t zr_zip_usual_local_bytes(const struct zr_zip_central *c);
 
-/* ---- names --------------------------------------------------------------------- */
-
-/* Appends the name of a member in UTF-8. *converted: it does not have the bytes of the
- * record. */
-void zr_zip_name(struct zr_str *out, const struct zr_zip_central *c, bool *converted);
-/* Whether a name can be a key: no folder, no empty part, no ".", "..", NUL, backslash. */
-bool zr_zip_name_is_key(const char *name, size_t n);
-
 /* ---- the table of members ------------------------------------------------------ */
 
 enum {

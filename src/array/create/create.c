@@ -6,6 +6,7 @@
  * array, one works at a time: from its first look at the path until the array is open.
  */
 #include "array/create/spec_int.h"
+#include "array/array_int.h"
 #include "array/shape/shape_int.h"
 
 struct array_making {
@@ -72,6 +73,68 @@ static zarr_status make_document(struct array_making *m, zarr_error *err)
 out:
     zr_json_doc_deinit(&doc);
     return st;
+}
+
+static zarr_status check_layout(const struct zr_array_state *s, const zarr_context *ctx,
+                                const zarr_limits *limits, zarr_error *err)
+{
+    const struct zr_layout_args args = {.grid = &s->meta.grid,
+                                        .chain = s->meta.chain,
+                                        .keys = &s->meta.keys,
+                                        .dtype = s->meta.dtype,
+                                        .fill = s->meta.fill,
+                                        .index_dtype = ctx->uint64,
+                                        .impls = &ctx->impls,
+                                        .limits = limits,
+                                        .device_type = ZARR_DEVICE_CPU,
+                                        .trust = ctx->trust};
+    struct zr_layout *layout = NULL;
+    const zarr_status st = zr_layout_make(&layout, &args, ctx->alloc, err);
+
+    zr_layout_free(layout);
+    return st == ZARR_ERR_LIMIT ? st : ZARR_OK; /* else reading says what is wrong */
+}
+
+/* LIMIT if a context with these limits refuses the array's chunks. */
+static zarr_status array_fits(const struct zr_array_state *s, const zarr_context *ctx,
+                              const zarr_limits *limits, zarr_error *err)
+{
+    const uint64_t largest = zr_largest_chunk_bytes(&s->meta.grid, s->meta.dtype);
+    zarr_limits own;
+
+    zr_chunk_limits(&own, limits, s->meta.dtype);
+    if (!s->meta.grid.regular && !s->sharded && largest > own.chunk_bytes)
+        return zr_fail_limit(err, zr_chunk_limit_name(s->meta.dtype), own.chunk_bytes,
+                             "a chunk of %" PRIu64 " bytes", largest);
+    return check_layout(s, ctx, &own, err);
+}
+
+/* Warns in the log if a reader with default limits refuses the array or its document. A
+ * default that depends on the reader's memory counts with its least value. */
+static void warn_readers(const struct zr_array_state *s, const zarr_context *ctx,
+                         const struct zr_str *text, const char *path)
+{
+    zarr_limits usual;
+    struct zr_json_doc doc;
+    zarr_error why = {0};
+    zarr_status st = ZARR_OK;
+
+    zr_limits_default(&usual);
+    usual.chunk_bytes = ZR_CHUNK_BYTES_LEAST;
+    usual.variable_chunk_bytes = ZR_VARIABLE_CHUNK_BYTES_LEAST;
+    zr_json_doc_init(&doc, ctx->alloc);
+    if (text->bytes > usual.metadata_bytes)
+        st = zr_fail_limit(&why, "metadata_bytes", usual.metadata_bytes,
+                           "the document has %zu bytes", text->bytes);
+    if (st == ZARR_OK)
+        st = zr_json_parse(&doc, zr_str_text(text), text->bytes, &usual, &why);
+    if (st == ZARR_OK)
+        st = array_fits(s, ctx, &usual, &why);
+    if (st == ZARR_ERR_LIMIT)
+        zr_log(&ctx->log, ZARR_LOG_WARN,
+               "/%s: a reader with default limits may refuse this array: %s", path,
+               why.message);
+    zr_json_doc_deinit(&doc);
 }
 
 static zarr_status erase_old(const struct array_making *m, zarr_error *err)
@@ -338,12 +401,12 @@ zarr_status zarr_array_create(zarr_array **out, zarr_store *store, const char *p
     if (st == ZARR_OK)
         st = make_document(&m, err);
     if (st == ZARR_OK)
-        st = zr_array_fits(m.state, m.ctx, &m.ctx->limits, err);
+        st = array_fits(m.state, m.ctx, &m.ctx->limits, err);
     if (st != ZARR_OK) {
         zr_path_prefix(err, st, normal);
         goto out;
     }
-    zr_array_warn_readers(m.state, m.ctx, &m.text, normal);
+    warn_readers(m.state, m.ctx, &m.text, normal);
     o.zarr_format = m.format;
     m.making = (struct zr_making){.store = store,
                                   .path = normal,

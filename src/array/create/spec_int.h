@@ -67,9 +67,4 @@ static inline bool zr_spec_is_sharded(const zarr_array_spec *s)
 }
 struct zr_json *zr_spec_numbers(struct zr_json_doc *doc, const uint64_t *v, int32_t n);
 
-void zr_chunk_guess(uint64_t *chunk, int32_t ndim, const uint64_t *shape,
-                    uint64_t item_bytes);
-void zr_chunk_guess_in_shard(uint64_t *chunk, int32_t ndim, const uint64_t *shard,
-                             uint64_t item_bytes);
-
 #endif

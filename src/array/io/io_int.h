@@ -103,16 +103,6 @@ zarr_status zr_io_order(struct zr_stream *out, zarr_context *ctx, int32_t device
 /* ---- parts.c ---- */
 void zr_io_parts_free(struct zr_io_call *c);
 
-/* ---- packed_state.c ---- */
-/* Gives the state that has the same chunks as bytes: items of `item_bytes` opaque bytes
- * that hold `per_item` elements each, in the last dimension. Borrowed from s. *out NULL:
- * the chunks are not packed, or rows of a chunk do not begin at an item. */
-zarr_status zr_array_packed_state(struct zr_array_state **out, const zarr_array *a,
-                                  struct zr_array_state *s, zarr_error *err);
-/* How many elements share an item, the smallest number of whole bytes that they fill.
- * False: elements of this type cannot be packed. */
-bool zr_packed_item(const zarr_dtype *dtype, uint32_t *per_item, uint32_t *item_bytes);
-
 /* ---- packed_tensor.c ---- */
 /* What a request with a packed tensor reads or writes instead. */
 struct zr_packed {

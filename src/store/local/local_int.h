@@ -336,8 +336,6 @@ zarr_status zr_local_erase_prefix(void *self, const char *prefix,
                                   const zarr_cancel *cancel, zarr_error *err);
 zarr_status zr_local_erase_rest(void *self, const char *prefix, const char *last,
                                 const zarr_cancel *cancel, zarr_error *err);
-zarr_status zr_local_rename(void *self, const char *from, const char *to,
-                            const zarr_cancel *cancel, zarr_error *err);
 zarr_status zr_local_clean(void *self, const char *prefix, uint64_t min_age_s,
                            uint64_t *n_removed, const zarr_cancel *cancel,
                            zarr_error *err);
