@@ -31,6 +31,14 @@
 #define ZR_FAIL_LIMIT(...)  ZR_LEAVE(zr_fail_limit(__VA_ARGS__))
 #define ZR_FAIL_MEMORY(...) ZR_LEAVE(zr_fail_memory(__VA_ARGS__))
 
+/* Returns the status of a call that failed: for functions that own nothing to free. */
+#define ZR_CHECK(expr)                                                                   \
+    do {                                                                                 \
+        const zarr_status status_ = (expr);                                              \
+        if (status_ != ZARR_OK)                                                          \
+            return status_;                                                              \
+    } while (0)
+
 /* In a public function that returns a status: refuses a handle that is NULL. */
 #define ZR_NEED(handle, err)                                                             \
     do {                                                                                 \

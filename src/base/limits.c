@@ -168,19 +168,17 @@ static zarr_status limit_parse(zarr_limits *limits, const char *word, size_t n,
 zarr_status zarr_limits_parse(zarr_limits *limits, const char *text, zarr_error *err)
 {
     zarr_limits all = {0};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&all, sizeof all, 2 * sizeof(uint32_t), limits, ZR_TAIL_REFUSE,
-                          "zarr_limits", err));
+    ZR_CHECK(zr_struct_read(&all, sizeof all, 2 * sizeof(uint32_t), limits,
+                            ZR_TAIL_REFUSE, "zarr_limits", err));
     all.struct_size = limits->struct_size;
     for (const char *p = text; *p != '\0';) {
         const size_t n = strcspn(p, ",");
 
         if (n > 0)
-            ZR_TRY(limit_parse(&all, p, n, err));
+            ZR_CHECK(limit_parse(&all, p, n, err));
         p += n + (p[n] == ',');
     }
     memcpy(limits, &all, ZR_MIN((size_t)limits->struct_size, sizeof all));
-out:
-    return st;
+    return ZARR_OK;
 }

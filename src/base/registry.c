@@ -71,19 +71,16 @@ zarr_status zr_registry_refuse_taken(const struct zr_registry *r, const char *na
 static zarr_status registry_check(const struct zr_registry *r, const char *name,
                                   const char *const *aliases, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (name) {
-        ZR_TRY(zr_check_name(r->what, name, err));
-        ZR_TRY(zr_registry_refuse_taken(r, name, NULL, zr_registry_find(r, name), err));
+        ZR_CHECK(zr_check_name(r->what, name, err));
+        ZR_CHECK(zr_registry_refuse_taken(r, name, NULL, zr_registry_find(r, name), err));
     }
     for (; aliases && *aliases; aliases++) {
-        ZR_TRY(zr_check_name(r->what, *aliases, err));
-        ZR_TRY(zr_registry_refuse_taken(r, name ? name : "", *aliases,
-                                        zr_registry_find(r, *aliases), err));
+        ZR_CHECK(zr_check_name(r->what, *aliases, err));
+        ZR_CHECK(zr_registry_refuse_taken(r, name ? name : "", *aliases,
+                                          zr_registry_find(r, *aliases), err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static void registry_forget(struct zr_registry *r, const char *name,

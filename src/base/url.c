@@ -195,10 +195,9 @@ static zarr_status url_parse_authority(struct zr_url *u, struct url_parse *p)
     size_t n = 0, name;
     const char *text = url_take(p, "/?#", &n), *at = memchr(text, '@', n), *colon;
     uint64_t port = 0;
-    zarr_status st = ZARR_OK;
 
     if (at) {
-        ZR_TRY(url_parse_user_info(u, p, text, (size_t)(at - text)));
+        ZR_CHECK(url_parse_user_info(u, p, text, (size_t)(at - text)));
         n -= (size_t)(at + 1 - text);
         text = at + 1;
     }
@@ -211,9 +210,7 @@ static zarr_status url_parse_authority(struct zr_url *u, struct url_parse *p)
             return url_refuse(p, "the port is none of 1 to 65535");
         u->port = (uint32_t)port;
     }
-    st = url_parse_host(u, p, text, colon ? name - 1 : n);
-out:
-    return st;
+    return url_parse_host(u, p, text, colon ? name - 1 : n);
 }
 
 /* Writes the bytes with escapes where they are needed, and only there. */
