@@ -180,7 +180,6 @@ out:
 zarr_status zr_json_read_string(struct zr_json_parser *ps, const char **text,
                                 size_t *bytes)
 {
-    zarr_status st = ZARR_OK;
     char *start = ps->p, *p = start, *to;
 
     while (json_plain[(unsigned char)*p])
@@ -188,15 +187,14 @@ zarr_status zr_json_read_string(struct zr_json_parser *ps, const char **text,
     to = p;
     ps->p = p;
     if (*p != '"')
-        ZR_TRY(json_string_rest(ps, p, &to));
+        ZR_CHECK(json_string_rest(ps, p, &to));
     *bytes = (size_t)(to - start);
     *text = start;
     if (*bytes > ps->max_string)
-        ZR_FAIL_LIMIT(ps->err, "string_bytes", ps->max_string,
-                      "byte %" PRIu64 ": string of %zu bytes",
-                      zr_json_position(ps, start) - 1, *bytes);
+        return zr_fail_limit(ps->err, "string_bytes", ps->max_string,
+                             "byte %" PRIu64 ": string of %zu bytes",
+                             zr_json_position(ps, start) - 1, *bytes);
     *to = '\0';
     ps->p++;
-out:
-    return st;
+    return ZARR_OK;
 }
