@@ -112,7 +112,6 @@ static zarr_status equal_run(const struct zr_backend *be, const struct zr_equal_
                              struct zr_copy_counters *c, zarr_error *err)
 {
     const zarr_memory *run = &l->src[i];
-    zarr_status st = ZARR_OK;
 
     l->equal[i] = 1;
     for (uint64_t at = 0; at < run->bytes && l->equal[i]; at += piece->bytes) {
@@ -121,14 +120,13 @@ static zarr_status equal_run(const struct zr_backend *be, const struct zr_equal_
 
         part.offset += at;
         part.bytes = bytes;
-        ZR_TRY(be->vt.copy(be->self, piece, &part, bytes, NULL, err));
+        ZR_CHECK(be->vt.copy(be->self, piece, &part, bytes, NULL, err));
         zr_count_call(c);
         zr_route_count(c, ZR_ROUTE_DOWN, 1, bytes);
         l->equal[i] =
             zr_all_equal(piece->handle, bytes / l->item_bytes, l->pattern, l->item_bytes);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_host_equal_list(const struct zr_memory_registry *r,

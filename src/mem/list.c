@@ -18,19 +18,17 @@ static zarr_status runs_check(const struct zr_memory_registry *r, const zarr_mem
                               const zarr_memory *src, uint64_t n, zarr_error *err)
 {
     struct zr_route way;
-    zarr_status st = ZARR_OK;
     uint64_t end = 0;
 
     for (uint64_t i = 0; i < n; i++) {
-        ZR_TRY(zr_route_find(&way, r, dst[i].device_type, src[i].device_type, err));
+        ZR_CHECK(zr_route_find(&way, r, dst[i].device_type, src[i].device_type, err));
         if (dst[i].bytes != src[i].bytes || !zr_add(dst[i].offset, dst[i].bytes, &end) ||
             !zr_add(src[i].offset, src[i].bytes, &end))
             return zr_fail(err, ZARR_ERR_INVALID,
                            "copy of %" PRIu64 " bytes to a run of %" PRIu64 " bytes",
                            src[i].bytes, dst[i].bytes);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Copies runs that all have the same route. */
@@ -64,10 +62,9 @@ zarr_status zr_mem_copy_list(const struct zr_memory_registry *r, const zarr_memo
                              const zarr_memory *src, uint64_t n, struct zr_stream *s,
                              struct zr_copy_counters *c, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t first = 0, end = 0;
 
-    ZR_TRY(runs_check(r, dst, src, n, err));
+    ZR_CHECK(runs_check(r, dst, src, n, err));
     for (first = 0; first < n; first = end) {
         end = first + 1;
         if (dst[first].bytes == 0)
@@ -75,10 +72,9 @@ zarr_status zr_mem_copy_list(const struct zr_memory_registry *r, const zarr_memo
         while (end < n && dst[end].bytes > 0 && same_device(&dst[end], &dst[first]) &&
                same_device(&src[end], &src[first]))
             end++;
-        ZR_TRY(runs_copy(r, &dst[first], &src[first], end - first, s, c, err));
+        ZR_CHECK(runs_copy(r, &dst[first], &src[first], end - first, s, c, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- boxes ------------------------------------------------------------------------ */
@@ -87,19 +83,17 @@ static zarr_status boxes_check(const struct zr_memory_registry *r, const zarr_bo
                                uint64_t n, bool fill, zarr_error *err)
 {
     const struct zr_backend *be = NULL;
-    zarr_status st = ZARR_OK;
     uint64_t bytes = 0;
 
     for (uint64_t i = 0; i < n; i++) {
-        ZR_TRY(zr_route_check(&boxes[i], fill, &bytes, err));
-        ZR_TRY(zr_backend_find(r, boxes[i].dst.mem.device_type, &be, err));
+        ZR_CHECK(zr_route_check(&boxes[i], fill, &bytes, err));
+        ZR_CHECK(zr_backend_find(r, boxes[i].dst.mem.device_type, &be, err));
         if (!fill)
-            ZR_TRY(zr_backend_find(r, boxes[i].src.mem.device_type, &be, err));
+            ZR_CHECK(zr_backend_find(r, boxes[i].src.mem.device_type, &be, err));
         if (fill && boxes[i].item_bytes != boxes[0].item_bytes)
             return zr_internal(err);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Length of a box in bytes; 0 if there is nothing to do. */
@@ -174,17 +168,15 @@ zarr_status zr_box_copy_list(const struct zr_memory_registry *r, const zarr_box 
                              uint64_t n, struct zr_stream *s, struct zr_copy_counters *c,
                              zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t bytes = 0, step = 0;
 
-    ZR_TRY(boxes_check(r, boxes, n, false, err));
+    ZR_CHECK(boxes_check(r, boxes, n, false, err));
     for (uint64_t i = 0; i < n; i += step) {
         step = boxes_alike(&boxes[i], n - i, false, &bytes);
         if (bytes > 0)
-            ZR_TRY(boxes_copy(r, &boxes[i], step, bytes, s, c, err));
+            ZR_CHECK(boxes_copy(r, &boxes[i], step, bytes, s, c, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Fills boxes of one device. *done false: its backend has no list, or it is the host. */
@@ -193,44 +185,40 @@ static zarr_status boxes_fill(const struct zr_memory_registry *r, const zarr_box
                               bool *done, zarr_error *err)
 {
     const struct zr_backend *be = NULL;
-    zarr_status st = ZARR_OK;
     void *handle = NULL;
 
     *done = false;
 
-    ZR_TRY(zr_backend_find(r, boxes->dst.mem.device_type, &be, err));
+    ZR_CHECK(zr_backend_find(r, boxes->dst.mem.device_type, &be, err));
     if (!zr_device_is_host(r, boxes->dst.mem.device_type)) {
-        ZR_TRY(zr_stream_handle(s, be, &handle, err));
-        ZR_TRY(zr_backend_fill_boxes(be, boxes, n, pattern, handle, done, err));
+        ZR_CHECK(zr_stream_handle(s, be, &handle, err));
+        ZR_CHECK(zr_backend_fill_boxes(be, boxes, n, pattern, handle, done, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_box_fill_list(const struct zr_memory_registry *r, const zarr_box *boxes,
                              uint64_t n, const void *pattern, struct zr_stream *s,
                              struct zr_copy_counters *c, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t bytes = 0, step = 0;
     bool done = false;
 
-    ZR_TRY(boxes_check(r, boxes, n, true, err));
+    ZR_CHECK(boxes_check(r, boxes, n, true, err));
     for (uint64_t i = 0; i < n; i += step) {
         step = boxes_alike(&boxes[i], n - i, true, &bytes);
         if (bytes == 0)
             continue;
-        ZR_TRY(boxes_fill(r, &boxes[i], step, pattern, s, &done, err));
+        ZR_CHECK(boxes_fill(r, &boxes[i], step, pattern, s, &done, err));
         if (done) {
             zr_count_call(c);
             zr_route_count(c, ZR_ROUTE_DEVICE, step, bytes);
             continue;
         }
         for (uint64_t k = i; k < i + step; k++)
-            ZR_TRY(zr_box_fill(r, &boxes[k], pattern, s, c, err));
+            ZR_CHECK(zr_box_fill(r, &boxes[k], pattern, s, c, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- comparing -------------------------------------------------------------------- */
@@ -270,11 +258,10 @@ zarr_status zr_mem_equal_list(const struct zr_memory_registry *r,
 {
     const zarr_memory *src = l->src;
     const struct zr_backend *be = NULL;
-    zarr_status st = ZARR_OK;
     uint64_t first = 0, end = 0;
 
     for (uint64_t i = 0; i < l->n; i++) {
-        ZR_TRY(zr_backend_find(r, src[i].device_type, &be, err));
+        ZR_CHECK(zr_backend_find(r, src[i].device_type, &be, err));
         if (l->item_bytes == 0 || src[i].bytes % l->item_bytes ||
             !zr_add(src[i].offset, src[i].bytes, &end))
             return zr_internal(err);
@@ -291,8 +278,7 @@ zarr_status zr_mem_equal_list(const struct zr_memory_registry *r,
         part.src += first;
         part.n = end - first;
         part.equal += first;
-        ZR_TRY(runs_equal(r, &part, s, c, err));
+        ZR_CHECK(runs_equal(r, &part, s, c, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }

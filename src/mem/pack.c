@@ -197,7 +197,6 @@ static zarr_status pack_add(struct pack *p, const zarr_box *box, zarr_error *err
     const uint64_t bytes = pack_bytes(box);
     zarr_box *own = &p->own[p->n], host = *box;
     zarr_memory slice = {0};
-    zarr_status st = ZARR_OK;
     bool dense;
 
     if (!zr_mem_slice(&p->dev, p->used, bytes, &p->at[p->n]))
@@ -210,7 +209,7 @@ static zarr_status pack_add(struct pack *p, const zarr_box *box, zarr_error *err
         p->run[p->n].bytes = bytes;
     } else {
         if (!p->host.handle)
-            ZR_TRY(pack_take(p, true, p->dev.device_id, p->dev.bytes, &p->host, err));
+            ZR_CHECK(pack_take(p, true, p->dev.device_id, p->dev.bytes, &p->host, err));
         if (!zr_mem_slice(&p->host, p->used, bytes, &slice))
             return zr_internal(err);
         host.swap_bytes = 0; /* the device does it */
@@ -221,8 +220,7 @@ static zarr_status pack_add(struct pack *p, const zarr_box *box, zarr_error *err
     p->n++;
     p->bytes += bytes;
     p->used += (bytes + 255) / 256 * 256;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Halves a box until it fits. The depth is at most 64: each call halves the bytes. */
@@ -230,26 +228,24 @@ static zarr_status pack_box(struct pack *p, // NOLINT(misc-no-recursion)
                             const zarr_box *box, zarr_error *err)
 {
     const uint64_t bytes = pack_bytes(box);
-    zarr_status st = ZARR_OK;
     zarr_box half = *box;
     int32_t k = 0;
 
     if (bytes <= p->dev.bytes) {
         if (p->n == PACK_MOST || p->used > p->dev.bytes - bytes)
-            ZR_TRY(pack_send(p, err));
+            ZR_CHECK(pack_send(p, err));
         return p->done ? pack_add(p, box, err) : ZARR_OK;
     }
     while (k + 1 < box->ndim && box->shape[k] < 2)
         k++;
     half.shape[k] = box->shape[k] / 2;
-    ZR_TRY(pack_box(p, &half, err));
+    ZR_CHECK(pack_box(p, &half, err));
     half.dst.mem.offset += half.shape[k] * (uint64_t)box->dst.stride[k];
     half.src.mem.offset += half.shape[k] * (uint64_t)box->src.stride[k];
     half.shape[k] = box->shape[k] - half.shape[k];
     if (p->done)
-        ZR_TRY(pack_box(p, &half, err));
-out:
-    return st;
+        ZR_CHECK(pack_box(p, &half, err));
+    return ZARR_OK;
 }
 
 /* ---- door ------------------------------------------------------------------------- */

@@ -49,17 +49,15 @@ zarr_status zr_pool_budget(struct zr_pool *p, int32_t device_type, int32_t devic
 {
     const struct zr_backend *be;
     struct zr_pool_shelf *shelf = NULL;
-    zarr_status st = ZARR_OK;
 
     *bytes = UINT64_MAX;
-    ZR_TRY(zr_backend_find(p->r, device_type, &be, err));
+    ZR_CHECK(zr_backend_find(p->r, device_type, &be, err));
     if (zr_device_is_host(p->r, device_type) ||
         (pinned && !zr_backend_find_pinning(p->r, be)))
         return ZARR_OK;
-    ZR_TRY(zr_shelf_get(p, be, device_id, pinned, &shelf, err));
+    ZR_CHECK(zr_shelf_get(p, be, device_id, pinned, &shelf, err));
     *bytes = shelf->budget;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_pool_free(struct zr_pool *p)

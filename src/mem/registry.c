@@ -96,14 +96,12 @@ static zarr_status backend_add(struct zr_memory_registry *r, const zarr_memory_v
 {
     const struct zr_backend be = {
         .entry = {.name = v->name, .origin = origin}, .vt = *v, .self = self};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_registry_add(&r->kinds, &be.entry, sizeof be, NULL, err));
+    ZR_CHECK(zr_registry_add(&r->kinds, &be.entry, sizeof be, NULL, err));
     if (!(v->flags & ZARR_MEMORY_ALLOCATOR))
         r->by_type[v->device_type] = (void *)zr_registry_find(&r->kinds, v->name);
     registry_choose(r, v->device_type);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_memory_registry_init(struct zr_memory_registry *r,
@@ -174,19 +172,16 @@ static zarr_status backend_check(const struct zr_memory_registry *r,
 zarr_status zr_memory_register(struct zr_memory_registry *r, const zarr_memory_vtable *v,
                                void *self, const char *origin, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     zarr_memory_vtable own;
 
     if (!v)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "memory backend without a table");
-    ZR_TRY(zr_struct_read(&own, sizeof own, ZR_SIZE_THROUGH(zarr_memory_vtable, close), v,
-                          ZR_TAIL_IGNORE, "zarr_memory_vtable", err));
+        return zr_fail(err, ZARR_ERR_INVALID, "memory backend without a table");
+    ZR_CHECK(zr_struct_read(&own, sizeof own, ZR_SIZE_THROUGH(zarr_memory_vtable, close),
+                            v, ZR_TAIL_IGNORE, "zarr_memory_vtable", err));
     if (own.alignment == 0)
         own.alignment = (uint32_t)ZR_HOST_ALIGN_BYTES;
-    ZR_TRY(backend_check(r, &own, err));
-    ZR_TRY(backend_add(r, &own, self, origin, err));
-out:
-    return st;
+    ZR_CHECK(backend_check(r, &own, err));
+    return backend_add(r, &own, self, origin, err);
 }
 
 zarr_status zr_backend_find(const struct zr_memory_registry *r, int32_t device_type,
@@ -214,25 +209,24 @@ bool zr_device_is_host(const struct zr_memory_registry *r, int32_t device_type)
 zarr_status zr_mem_host_ptr(const struct zr_memory_registry *r, const zarr_memory *mem,
                             uint64_t bytes, void **out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const struct zr_backend *be;
     uint64_t end;
 
     *out = NULL;
-    ZR_TRY(zr_backend_find(r, mem->device_type, &be, err));
+    ZR_CHECK(zr_backend_find(r, mem->device_type, &be, err));
     if ((be->vt.flags & HOST_ACCESS) != HOST_ACCESS)
-        ZR_FAIL(err, ZARR_ERR_MEMORY_KIND, "the host cannot touch \"%s\" memory",
-                be->vt.name);
+        return zr_fail(err, ZARR_ERR_MEMORY_KIND, "the host cannot touch \"%s\" memory",
+                       be->vt.name);
     if (bytes > mem->bytes || (bytes && !mem->handle) ||
         !zr_add((uint64_t)(uintptr_t)mem->handle, mem->offset, &end) ||
         !zr_add(end, bytes, &end) || end > UINTPTR_MAX)
-        ZR_FAIL(err, ZARR_ERR_INTERNAL,
-                "internal error: %" PRIu64 " bytes at %" PRIu64 " of a run of %" PRIu64,
-                bytes, mem->offset, mem->bytes);
+        return zr_fail(err, ZARR_ERR_INTERNAL,
+                       "internal error: %" PRIu64 " bytes at %" PRIu64
+                       " of a run of %" PRIu64,
+                       bytes, mem->offset, mem->bytes);
     if (mem->handle)
         *out = (uint8_t *)mem->handle + mem->offset;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_memory zr_mem_of_host(void *p, uint64_t bytes)

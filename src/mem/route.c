@@ -21,14 +21,11 @@ static zarr_status route_side(const struct zr_memory_registry *r, int32_t device
 zarr_status zr_route_find(struct zr_route *out, const struct zr_memory_registry *r,
                           int32_t dst_type, int32_t src_type, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(route_side(r, dst_type, &out->dst, err));
-    ZR_TRY(route_side(r, src_type, &out->src, err));
+    ZR_CHECK(route_side(r, dst_type, &out->dst, err));
+    ZR_CHECK(route_side(r, src_type, &out->src, err));
     out->kind = out->dst ? (out->src ? ZR_ROUTE_DEVICE : ZR_ROUTE_UP)
                          : (out->src ? ZR_ROUTE_DOWN : ZR_ROUTE_HOST);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 const struct zr_backend *zr_route_backend(const struct zr_route *way)
@@ -154,35 +151,33 @@ static zarr_status route_device_box(const struct zr_memory_registry *r,
                                     struct zr_copy_counters *c, zarr_error *err)
 {
     const struct zr_backend *be = zr_route_backend(way);
-    zarr_status st = ZARR_OK;
     bool done = false;
     void *handle = NULL;
 
     if (be) {
-        ZR_TRY(zr_stream_handle(s, be, &handle, err));
-        ZR_TRY(zr_backend_copy_box(be, box, handle, &done, err));
+        ZR_CHECK(zr_stream_handle(s, be, &handle, err));
+        ZR_CHECK(zr_backend_copy_box(be, box, handle, &done, err));
         if (done)
             zr_count_call(c);
         else if (way->kind != ZR_ROUTE_DEVICE)
-            ZR_TRY(zr_pack_copy(r,
-                                &(struct zr_pack_list){.be = be,
-                                                       .boxes = box,
-                                                       .n = 1,
-                                                       .bytes = bytes,
-                                                       .up = way->kind == ZR_ROUTE_UP},
-                                s, c, &done, err));
+            ZR_CHECK(zr_pack_copy(r,
+                                  &(struct zr_pack_list){.be = be,
+                                                         .boxes = box,
+                                                         .n = 1,
+                                                         .bytes = bytes,
+                                                         .up = way->kind == ZR_ROUTE_UP},
+                                  s, c, &done, err));
     }
     if (done) {
         zr_route_count(c, way->kind, 1, bytes);
     } else {
-        ZR_TRY(zr_stream_sync(s, err));
-        ZR_TRY(zr_stage_copy(r, box, way->dst, way->src, c, err));
+        ZR_CHECK(zr_stream_sync(s, err));
+        ZR_CHECK(zr_stage_copy(r, box, way->dst, way->src, c, err));
         route_count_staged(c, way->kind, bytes);
         if (c && way->kind == ZR_ROUTE_DEVICE)
             c->detours++;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,

@@ -86,8 +86,6 @@ static struct zr_pool_shelf *shelf_add_locked(struct zr_pool *p,
 static zarr_status pool_ask(const struct zr_pool *p, const struct zr_backend *be,
                             int32_t id, bool pinned, uint64_t *budget, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     *budget = UINT64_MAX;
     if (zr_device_is_host(p->r, be->vt.device_type))
         return ZARR_OK;
@@ -97,17 +95,15 @@ static zarr_status pool_ask(const struct zr_pool *p, const struct zr_backend *be
     }
     *budget = p->device_bytes;
     if (!*budget)
-        ZR_TRY(zr_backend_limit(p->r, be, id, budget, err));
+        ZR_CHECK(zr_backend_limit(p->r, be, id, budget, err));
     if (pinned)
         *budget = ZR_MIN(*budget, p->pinned_most);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_shelf_get(struct zr_pool *p, const struct zr_backend *be, int32_t id,
                          bool pinned, struct zr_pool_shelf **out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t budget = 0;
 
     zr_mutex_lock(&p->locked.mutex);
@@ -115,14 +111,13 @@ zarr_status zr_shelf_get(struct zr_pool *p, const struct zr_backend *be, int32_t
     zr_mutex_unlock(&p->locked.mutex);
     if (*out)
         return ZARR_OK;
-    ZR_TRY(pool_ask(p, be, id, pinned, &budget, err));
+    ZR_CHECK(pool_ask(p, be, id, pinned, &budget, err));
     zr_mutex_lock(&p->locked.mutex);
     *out = shelf_add_locked(p, be, id, pinned, budget);
     zr_mutex_unlock(&p->locked.mutex);
     if (!*out)
-        st = zr_fail_memory(err, sizeof **out);
-out:
-    return st;
+        return zr_fail_memory(err, sizeof **out);
+    return ZARR_OK;
 }
 
 /* ---- lists -------------------------------------------------------------------- */

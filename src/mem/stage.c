@@ -107,7 +107,6 @@ static zarr_status stage_row(const struct stage *g, zarr_memory dev, uint8_t *pa
 /* Moves all rows of a piece. A row is as long as the device side is contiguous. */
 static zarr_status stage_rows(const struct stage *g, zarr_box *piece, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const zarr_box_side *side = stage_side(piece, g->up);
     zarr_memory dev = side->mem;
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = piece->item_bytes;
@@ -118,7 +117,7 @@ static zarr_status stage_rows(const struct stage *g, zarr_box *piece, zarr_error
            (piece->shape[outer - 1] == 1 || (uint64_t)side->stride[outer - 1] == bytes))
         bytes *= piece->shape[--outer];
     for (;;) {
-        ZR_TRY(stage_row(g, dev, packed, bytes, err));
+        ZR_CHECK(stage_row(g, dev, packed, bytes, err));
         packed += g->constant ? 0 : bytes;
         for (k = outer - 1; k >= 0; k--) {
             if (++at[k] < piece->shape[k]) {
@@ -131,13 +130,11 @@ static zarr_status stage_rows(const struct stage *g, zarr_box *piece, zarr_error
         if (k < 0)
             break;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status stage_piece(const struct stage *g, zarr_box *piece, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     zarr_box host = *piece;
 
     if (g->up) {
@@ -147,14 +144,13 @@ static zarr_status stage_piece(const struct stage *g, zarr_box *piece, zarr_erro
         }
         return stage_rows(g, piece, err);
     }
-    ZR_TRY(stage_rows(g, piece, err));
+    ZR_CHECK(stage_rows(g, piece, err));
     stage_pack_side(&host.src, piece, g->packed, g->packed_bytes);
     if (g->next)
-        ZR_TRY(zr_stage_copy(g->r, &host, g->next, NULL, g->c, err));
+        ZR_CHECK(zr_stage_copy(g->r, &host, g->next, NULL, g->c, err));
     else
         zr_host_box_copy(&host);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Cuts the box into pieces: whole dimensions from `cut` + 1 on, some indexes of `cut`,
@@ -162,7 +158,6 @@ out:
 static zarr_status stage_pieces(const struct stage *g, const zarr_box *box,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t at[ZARR_MAX_RANK] = {0}, bytes = box->item_bytes, step[ZARR_MAX_RANK];
     zarr_box piece = *box;
     int32_t k;
@@ -183,7 +178,7 @@ static zarr_status stage_pieces(const struct stage *g, const zarr_box *box,
             piece.dst.mem.offset += at[k] * (uint64_t)box->dst.stride[k];
             piece.src.mem.offset += at[k] * (uint64_t)box->src.stride[k];
         }
-        ZR_TRY(stage_piece(g, &piece, err));
+        ZR_CHECK(stage_piece(g, &piece, err));
         for (k = box->ndim - 1; k >= 0; k--) {
             at[k] += step[k];
             if (at[k] < box->shape[k])
@@ -193,8 +188,7 @@ static zarr_status stage_pieces(const struct stage *g, const zarr_box *box,
         if (k < 0)
             break;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Allocates the block: as large as the box needs, at most the usual piece, at least one

@@ -11,16 +11,14 @@ zarr_status zr_stream_open(struct zr_stream *out, const struct zr_memory_registr
                            int32_t device_type, int32_t device_id, zarr_error *err)
 {
     const struct zr_backend *be = NULL;
-    zarr_status st = ZARR_OK;
 
     *out = (struct zr_stream){0};
-    ZR_TRY(zr_backend_find(r, device_type, &be, err));
-    ZR_TRY(zr_backend_stream_open(be, device_id, &out->handle, err));
+    ZR_CHECK(zr_backend_find(r, device_type, &be, err));
+    ZR_CHECK(zr_backend_stream_open(be, device_id, &out->handle, err));
     out->be = be;
     out->device_id = device_id;
     out->fork_generation = zr_fork_generation();
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_stream_handle(struct zr_stream *s, const struct zr_backend *be,
