@@ -70,15 +70,12 @@ static zarr_status null_terminated_parse(zarr_dtype_info *info,
                                          const zarr_dtype_host *host, const char *name,
                                          const char *json, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t n = 0;
 
     ZR_UNUSED(host);
-    ZR_TRY(zr_config_length(info, name, json, &n, err));
+    ZR_CHECK(zr_config_length(info, name, json, &n, err));
     info->flags |= ZARR_DTYPE_EXPERIMENTAL;
-    st = bytes_facts(info, ZARR_KIND_BYTES, n, err);
-out:
-    return st;
+    return bytes_facts(info, ZARR_KIND_BYTES, n, err);
 }
 
 /* Parses "S12" or "V3". */

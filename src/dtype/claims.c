@@ -111,16 +111,13 @@ static zarr_status check_name(const struct zr_dtype_registry *r, const struct cl
                               const char *name, zarr_error *err)
 {
     const struct zr_dtype_entry *old = NULL;
-    zarr_status st = ZARR_OK;
 
     if (!name)
         return ZARR_OK;
     old = owner_of_v3(r, name);
-    ZR_TRY(check_not_taken(c, "name", name, old ? old : owner_of_v2(r, name), err));
-    ZR_TRY(check_reserved(c, "name", name, err));
-    st = check_spelling(c, "name", name, err);
-out:
-    return st;
+    ZR_CHECK(check_not_taken(c, "name", name, old ? old : owner_of_v2(r, name), err));
+    ZR_CHECK(check_reserved(c, "name", name, err));
+    return check_spelling(c, "name", name, err);
 }
 
 /* The raw form has no owner, because all types of a size share it. A v2 type may not be
@@ -191,19 +188,16 @@ static zarr_status check_member(const struct claim *c, const char *name,
 static zarr_status check_family(const struct zr_dtype_registry *r, const struct claim *c,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (size_t i = 0; i < r->types.n && (c->vt->flags & ZARR_DTYPE_FAMILY); i++) {
         const struct zr_dtype_entry *old = zr_dtype_entry_at(r, i);
 
-        ZR_TRY(check_member(c, old->vt.name, old, err));
-        ZR_TRY(check_member(c, old->vt.v2, old, err));
-        ZR_TRY(check_member(c, old->vt.numpy, old, err));
+        ZR_CHECK(check_member(c, old->vt.name, old, err));
+        ZR_CHECK(check_member(c, old->vt.v2, old, err));
+        ZR_CHECK(check_member(c, old->vt.numpy, old, err));
         for (const char *const *alias = old->vt.aliases; alias && *alias; alias++)
-            ZR_TRY(check_member(c, *alias, old, err));
+            ZR_CHECK(check_member(c, *alias, old, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status check_dlpack(const struct zr_dtype_registry *r, const struct claim *c,
@@ -308,20 +302,17 @@ zarr_status zr_dtype_check_texts(const struct zr_dtype_registry *r,
                                  const struct zarr_dtype *t, zarr_error *err)
 {
     const struct claim c = {.vt = &t->entry->vt, .origin = t->entry->entry.origin};
-    zarr_status st = ZARR_OK;
 
     if (t->v3_json)
-        ZR_TRY(check_json(r, &c, t->v3_json, err));
-    ZR_TRY(check_short(r, &c, t, err));
+        ZR_CHECK(check_json(r, &c, t->v3_json, err));
+    ZR_CHECK(check_short(r, &c, t, err));
     if (t->v2) {
         const char *bare = t->v2 + (t->v2[0] && strchr("<>|=", t->v2[0]));
 
         if (!goes_by_v2(t->entry, bare))
-            ZR_TRY(not_its_own(&c, "v2 type", bare, owner_of_v2(r, bare), err));
+            ZR_CHECK(not_its_own(&c, "v2 type", bare, owner_of_v2(r, bare), err));
     }
-    st = check_dlpack(r, &c, t, err);
-out:
-    return st;
+    return check_dlpack(r, &c, t, err);
 }
 
 /* Checks that the table has the entries that it needs. */
@@ -362,18 +353,15 @@ zarr_status zr_dtype_check_table(struct zr_dtype_registry *r, const zarr_dtype_v
                                  const char *origin, zarr_error *err)
 {
     const struct claim claim = {.vt = v, .origin = origin}, *c = &claim;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(check_entries(c, err));
-    ZR_TRY(check_name(r, c, v->name, err));
+    ZR_CHECK(check_entries(c, err));
+    ZR_CHECK(check_name(r, c, v->name, err));
     for (const char *const *alias = v->aliases; alias && *alias; alias++)
-        ZR_TRY(check_name(r, c, *alias, err));
-    ZR_TRY(check_v2(r, c, err));
+        ZR_CHECK(check_name(r, c, *alias, err));
+    ZR_CHECK(check_v2(r, c, err));
     if (v->numpy && !zr_is_shared_form(v->numpy))
-        ZR_TRY(check_numpy(r, c, v->numpy, err));
+        ZR_CHECK(check_numpy(r, c, v->numpy, err));
     for (const char *const *alias = v->numpy_aliases; alias && *alias; alias++)
-        ZR_TRY(check_numpy(r, c, *alias, err));
-    ZR_TRY(check_family(r, c, err));
-out:
-    return st;
+        ZR_CHECK(check_numpy(r, c, *alias, err));
+    return check_family(r, c, err);
 }

@@ -59,17 +59,14 @@ zarr_status zarr_dtype_field_at(const zarr_dtype *dtype, uint64_t i,
 {
     const struct zr_struct *s = zr_struct_from_dtype(dtype);
     zarr_dtype_field f = {.struct_size = sizeof f};
-    zarr_status st = ZARR_OK;
 
     if (!s)
         return no_struct(dtype, err);
     if (i >= s->n)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "there is no field %" PRIu64 ", only %zu fields", i, s->n);
-    ZR_TRY(field_enter(&f, &s->field[i], err));
-    st = give_field(out, &f, err);
-out:
-    return st;
+    ZR_CHECK(field_enter(&f, &s->field[i], err));
+    return give_field(out, &f, err);
 }
 
 static zarr_status not_there(const struct zr_struct *s, const char *path, zarr_error *err)

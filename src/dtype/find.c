@@ -28,13 +28,10 @@ static zarr_status member(struct zr_dtype_registry *r, const struct zr_dtype_ent
                           const char *name, const char *json, const char *v2,
                           const zarr_dtype **out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zarr_dtype *made = NULL;
 
-    ZR_TRY(zr_dtype_make(&made, r, e, name, json, v2, err));
-    st = zr_dtype_intern(r, made, out, err);
-out:
-    return st;
+    ZR_CHECK(zr_dtype_make(&made, r, e, name, json, v2, err));
+    return zr_dtype_intern(r, made, out, err);
 }
 
 /* Counts the bytes of a member's name before its digits or brackets; 0: it has
@@ -386,7 +383,6 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
                                 const zarr_dtype **out, uint32_t *byte_order,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const char *bare = text && text[0] && strchr("<>|=", text[0]) ? text + 1 : text;
     const zarr_dtype *found = NULL;
     const struct zr_dtype_entry *e;
@@ -394,21 +390,20 @@ zarr_status zr_dtype_from_numpy(struct zr_dtype_registry *r, const char *text,
     char form[32];
 
     if (!text || !*text)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "a NumPy type is needed");
+        return zr_fail(err, ZARR_ERR_INVALID, "a NumPy type is needed");
     bare = in_bytes(bare, form);
     e = zr_map_get(&r->numpy, bare);
     if (e && e->fixed)
         found = e->fixed;
     else if (zr_is_typestr(bare))
-        ZR_TRY(by_v2(r, bare, &found, &order, err)); /* families: v2's text */
+        ZR_CHECK(by_v2(r, bare, &found, &order, err)); /* families: v2's text */
     if (!found)
-        ZR_TRY(by_numpy_name(r, text, &found, err));
+        ZR_CHECK(by_numpy_name(r, text, &found, err));
     if (byte_order)
         *byte_order = found->info.swap_bytes > 1 ? order_from_mark(text[0])
                                                  : (uint32_t)ZR_ORDER_NATIVE;
     *out = found;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_dtype_find_any(struct zr_dtype_registry *r, const char *text,

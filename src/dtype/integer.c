@@ -59,7 +59,6 @@ static zarr_status integer_from_json(const zarr_dtype_info *info, int format,
                                      const struct zr_json *v, void *element,
                                      zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     unsigned width = (unsigned)info->item_bits;
     bool is_signed = info->kind == ZARR_KIND_INT;
     int64_t low = is_signed ? -INT64_MAX - 1 : 0;
@@ -68,10 +67,9 @@ static zarr_status integer_from_json(const zarr_dtype_info *info, int format,
     ZR_UNUSED(format);
     if (is_signed && width < 64)
         low = -((int64_t)1 << (width - 1));
-    ZR_TRY(zr_value_integer(info, v, low, high, &bits, err));
+    ZR_CHECK(zr_value_integer(info, v, low, high, &bits, err));
     zr_store_low(element, bits, info->item_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_FILL_PARSE(integer)
@@ -126,7 +124,6 @@ static zarr_status bool_parse(zarr_dtype_info *info, const zarr_dtype_host *host
 static zarr_status bool_from_json(const zarr_dtype_info *info, int format,
                                   const struct zr_json *v, void *element, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     bool truth = false;
     uint64_t bits = 0;
 
@@ -134,12 +131,11 @@ static zarr_status bool_from_json(const zarr_dtype_info *info, int format,
     if (zr_json_bool(v, &truth))
         bits = truth;
     else if (zr_json_is(v, ZR_JSON_NUMBER)) /* old files: 0 and 1 */
-        ZR_TRY(zr_value_integer(info, v, 0, 1, &bits, err));
+        ZR_CHECK(zr_value_integer(info, v, 0, 1, &bits, err));
     else
-        ZR_TRY(zr_value_refuse(info, v, "true or false is expected", err));
+        ZR_CHECK(zr_value_refuse(info, v, "true or false is expected", err));
     zr_store_low(element, bits, 1);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_FILL_PARSE(bool)

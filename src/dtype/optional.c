@@ -181,17 +181,15 @@ static zarr_status optional_from_json(const zarr_dtype_info *info, int format,
                                       zarr_error *err)
 {
     const struct optional *self = info->self;
-    zarr_status st = ZARR_OK;
 
     memset(element, 0, (size_t)info->item_bytes);
     if (zr_json_is(v, ZR_JSON_NULL))
         return ZARR_OK;
     if (!zr_json_is(v, ZR_JSON_ARRAY) || zr_json_count(v) != 1)
         return zr_value_refuse(info, v, "null or a list of one value is expected", err);
-    ZR_TRY(zr_dtype_fill_parse(self->value, zr_json_at(v, 0), format, element, err));
+    ZR_CHECK(zr_dtype_fill_parse(self->value, zr_json_at(v, 0), format, element, err));
     ((uint8_t *)element)[self->value->info.item_bytes] = 1;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_FILL_PARSE(optional)

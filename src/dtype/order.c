@@ -162,7 +162,6 @@ static zarr_status each_leaf(const struct zr_struct *s, struct zr_json *list, le
 {
     struct zr_json *item =
         zr_json_is(list, ZR_JSON_ARRAY) ? list->u.children.first : NULL;
-    zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < s->n; i++, item = item->next) {
         const struct zr_field *f = &s->field[i];
@@ -172,12 +171,11 @@ static zarr_status each_leaf(const struct zr_struct *s, struct zr_json *list, le
         if (!item || !type)
             return zr_internal(err);
         if (below)
-            ZR_TRY(each_leaf(below, type, fn, arg, err));
+            ZR_CHECK(each_leaf(below, type, fn, arg, err));
         else if (f->dtype->info.swap_bytes > 1)
-            ZR_TRY(fn(arg, f->dtype, type, err));
+            ZR_CHECK(fn(arg, f->dtype, type, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 struct leaf_orders {
@@ -216,19 +214,17 @@ zarr_status zr_dtype_v2_order(const zarr_dtype *dtype, const struct zr_json *v,
 {
     const struct zr_struct *s = zr_struct_from_dtype(dtype);
     struct leaf_orders o = {.leaves = leaves};
-    zarr_status st = ZARR_OK;
 
     if (!s)
         return zr_internal(err);
-    ZR_TRY(each_leaf(s, (struct zr_json *)(uintptr_t)v, leaf_order, &o, err));
+    ZR_CHECK(each_leaf(s, (struct zr_json *)(uintptr_t)v, leaf_order, &o, err));
     *byte_order = o.little && o.big ? (uint32_t)ZR_ORDER_MIXED
                   : o.big           ? (uint32_t)ZARR_ORDER_BIG
                   : o.little        ? (uint32_t)ZARR_ORDER_LITTLE
                                     : (uint32_t)ZR_ORDER_NATIVE;
     if (leaves)
-        st = zr_str_status(leaves, err);
-out:
-    return st;
+        return zr_str_status(leaves, err);
+    return ZARR_OK;
 }
 
 struct leaf_writer {

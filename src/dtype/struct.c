@@ -183,11 +183,10 @@ static zarr_status field_parse(struct zr_struct *s, struct zr_field *f,
     const size_t n = zr_json_count(v);
     const struct zr_json *name = pair ? zr_json_at(v, 0) : zr_json_get(v, "name");
     const struct zr_json *type = pair ? zr_json_at(v, 1) : zr_json_get(v, "data_type");
-    zarr_status st = ZARR_OK;
     char text[64];
 
     if (!pair && name && type)
-        ZR_TRY(zr_config_only("struct: a field", v, "name", "data_type", err));
+        ZR_CHECK(zr_config_only("struct: a field", v, "name", "data_type", err));
     if ((!pair && (v2 || !zr_json_is(v, ZR_JSON_OBJECT))) || !name || !type ||
         (n != 2 && !(v2 && n == 3)))
         return zr_fail(err, ZARR_ERR_INVALID, "struct: a field must be %s, not %s",
@@ -195,13 +194,11 @@ static zarr_status field_parse(struct zr_struct *s, struct zr_field *f,
                           : "an object with name and data_type",
                        zr_json_excerpt(v, text, sizeof text));
     f->n_items = 1;
-    ZR_TRY(field_name(s, f, name, v2, err));
-    ZR_TRY(field_type(s, f, host, type, v2, err));
+    ZR_CHECK(field_name(s, f, name, v2, err));
+    ZR_CHECK(field_type(s, f, host, type, v2, err));
     if (n == 3)
-        ZR_TRY(field_shape(s, f, zr_json_at(v, 2), err));
-    st = field_place(s, f, err);
-out:
-    return st;
+        ZR_CHECK(field_shape(s, f, zr_json_at(v, 2), err));
+    return field_place(s, f, err);
 }
 
 /* ---- the struct ----------------------------------------------------------- */
@@ -210,7 +207,6 @@ static zarr_status fields_parse(struct zr_struct *s, const zarr_dtype_host *host
                                 const struct zr_json *list, bool v2, zarr_error *err)
 {
     const size_t n = zr_json_count(list);
-    zarr_status st = ZARR_OK;
     char shown[64];
 
     if (!zr_json_is(list, ZR_JSON_ARRAY) || n == 0)
@@ -225,9 +221,8 @@ static zarr_status fields_parse(struct zr_struct *s, const zarr_dtype_host *host
     if (!s->field)
         return zr_fail_memory(err, n * sizeof *s->field);
     for (const struct zr_json *v = list->u.children.first; v; v = v->next)
-        ZR_TRY(field_parse(s, &s->field[s->n++], host, v, v2, err));
-out:
-    return st;
+        ZR_CHECK(field_parse(s, &s->field[s->n++], host, v, v2, err));
+    return ZARR_OK;
 }
 
 static zarr_status struct_make(zarr_dtype_info *info, const zarr_dtype_host *host,

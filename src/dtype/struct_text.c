@@ -103,17 +103,14 @@ static void put_brackets(struct zr_sink *s, const struct zr_field *f, uint64_t i
 static zarr_status print_field(struct zr_sink *s, const struct zr_field *f, int format,
                                const uint8_t *at, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (uint64_t i = 0; i < f->n_items; i++) {
         if (i > 0)
             zr_sink_putc(s, ',');
         put_brackets(s, f, i, '[');
-        ZR_TRY(print_one(s, f->dtype, format, at + i * f->dtype->info.item_bytes, err));
+        ZR_CHECK(print_one(s, f->dtype, format, at + i * f->dtype->info.item_bytes, err));
         put_brackets(s, f, i, ']');
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_struct_fill_print(const zarr_dtype_info *info, int format,
@@ -122,7 +119,6 @@ zarr_status zr_struct_fill_print(const zarr_dtype_info *info, int format,
 {
     const struct zr_struct *self = info->self;
     struct zr_sink s = {text, cap, 0};
-    zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < self->n; i++) {
         const struct zr_field *f = &self->field[i];
@@ -130,12 +126,10 @@ zarr_status zr_struct_fill_print(const zarr_dtype_info *info, int format,
         zr_sink_putc(&s, i ? ',' : '{');
         zr_sink_puts(&s, f->quoted);
         zr_sink_putc(&s, ':');
-        ZR_TRY(print_field(&s, f, format, (const uint8_t *)element + f->offset, err));
+        ZR_CHECK(print_field(&s, f, format, (const uint8_t *)element + f->offset, err));
     }
     zr_sink_putc(&s, '}');
-    st = zr_sink_end(&s, text_bytes);
-out:
-    return st;
+    return zr_sink_end(&s, text_bytes);
 }
 
 /* ---- elements in --------------------------------------------------------------- */
@@ -171,7 +165,6 @@ static zarr_status parse_subarray(const struct zr_field *f, int format,
 {
     const struct zr_json *next[ZARR_MAX_RANK] = {NULL};
     int32_t d = 0, last = f->ndim - 1;
-    zarr_status st = ZARR_OK;
 
     for (uint64_t i = 0; i < f->n_items; i++) {
         for (; d <= last; d++) {
@@ -179,7 +172,8 @@ static zarr_status parse_subarray(const struct zr_field *f, int format,
             if (!next[d])
                 return refuse_shape(f, err);
         }
-        ZR_TRY(parse_one(f, format, next[last], at + i * f->dtype->info.item_bytes, err));
+        ZR_CHECK(
+            parse_one(f, format, next[last], at + i * f->dtype->info.item_bytes, err));
         for (d = last; d >= 0; d--) {
             next[d] = next[d]->next;
             if (next[d])
@@ -187,16 +181,13 @@ static zarr_status parse_subarray(const struct zr_field *f, int format,
         }
         d++; /* open the inner lists again */
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status parse_object(const struct zr_struct *self, int format,
                                 const struct zr_json *v, uint8_t *element,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (const struct zr_json *m = v->u.children.first; m; m = m->next) {
         const struct zr_field *f = zr_map_get_n(&self->by_name, m->key, m->key_bytes);
 
@@ -204,9 +195,9 @@ static zarr_status parse_object(const struct zr_struct *self, int format,
             return zr_fail(err, ZARR_ERR_INVALID, "the struct has no field \"%.64s\"",
                            m->key);
         if (f->ndim > 0)
-            ZR_TRY(parse_subarray(f, format, m, element + f->offset, err));
+            ZR_CHECK(parse_subarray(f, format, m, element + f->offset, err));
         else
-            ZR_TRY(parse_one(f, format, m, element + f->offset, err));
+            ZR_CHECK(parse_one(f, format, m, element + f->offset, err));
     }
     /* Members are unique, so none is missing if there are as many as fields. */
     for (size_t i = 0; zr_json_count(v) != self->n && i < self->n; i++)
@@ -214,8 +205,7 @@ static zarr_status parse_object(const struct zr_struct *self, int format,
             return zr_fail(err, ZARR_ERR_INVALID,
                            "field \"%.64s\" is missing, every field needs a value",
                            self->field[i].name);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status struct_from_json(const zarr_dtype_info *info, int format,

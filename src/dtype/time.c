@@ -185,7 +185,6 @@ static void time_fill_default(const zarr_dtype_info *info, void *element)
 static zarr_status time_from_json(const zarr_dtype_info *info, int format,
                                   const struct zr_json *v, void *element, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t bits = 0;
 
     ZR_UNUSED(format);
@@ -193,10 +192,9 @@ static zarr_status time_from_json(const zarr_dtype_info *info, int format,
         time_fill_default(info, element);
         return ZARR_OK;
     }
-    ZR_TRY(zr_value_integer(info, v, INT64_MIN, INT64_MAX, &bits, err));
+    ZR_CHECK(zr_value_integer(info, v, INT64_MIN, INT64_MAX, &bits, err));
     memcpy(element, &bits, sizeof bits);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_FILL_PARSE(time)

@@ -28,14 +28,11 @@ static zarr_status utf32_facts(zarr_dtype_info *info, uint64_t bytes, zarr_error
 static zarr_status utf32_parse(zarr_dtype_info *info, const zarr_dtype_host *host,
                                const char *name, const char *json, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t n = 0;
 
     ZR_UNUSED(host);
-    ZR_TRY(zr_config_length(info, name, json, &n, err));
-    st = utf32_facts(info, n, err);
-out:
-    return st;
+    ZR_CHECK(zr_config_length(info, name, json, &n, err));
+    return utf32_facts(info, n, err);
 }
 
 static zarr_status utf32_parse_v2(zarr_dtype_info *info, const zarr_dtype_host *host,

@@ -111,7 +111,6 @@ static zarr_status string_from_json(const zarr_dtype_info *info, int format,
                                     const struct zr_json *v, void *element,
                                     zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint8_t *data = NULL;
 
     memset(element, 0, sizeof(zarr_vlen));
@@ -119,11 +118,10 @@ static zarr_status string_from_json(const zarr_dtype_info *info, int format,
         return ZARR_OK;
     if (!zr_json_is(v, ZR_JSON_STRING))
         return zr_value_refuse(info, v, "text is expected", err);
-    ZR_TRY(item_take(info, element, v->u.text.bytes, &data, err));
+    ZR_CHECK(item_take(info, element, v->u.text.bytes, &data, err));
     if (data)
         memcpy(data, v->u.text.ptr, v->u.text.bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_FILL_PARSE(string)
@@ -232,15 +230,15 @@ static zarr_status string_fill_print(const zarr_dtype_info *info, int format,
                                      size_t *text_bytes, zarr_error *err)
 {
     struct zr_sink s = {text, cap, 0};
-    zarr_status st = ZARR_OK;
     zarr_vlen item;
     const char *p = NULL;
 
     ZR_UNUSED(format);
-    ZR_TRY(item_read(info, element, &item, err));
+    ZR_CHECK(item_read(info, element, &item, err));
     p = item.data;
     if (item.bytes > SIZE_MAX / 8 || !zr_utf8_is_valid(p ? p : "", (size_t)item.bytes))
-        ZR_FAIL(err, ZARR_ERR_CORRUPT, "%s: an element is not valid UTF-8", info->name);
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: an element is not valid UTF-8",
+                       info->name);
     zr_sink_putc(&s, '"');
     for (uint64_t i = 0; i < item.bytes; i++) {
         const unsigned char c = (unsigned char)p[i];
@@ -251,9 +249,7 @@ static zarr_status string_fill_print(const zarr_dtype_info *info, int format,
             zr_sink_putc(&s, (char)c);
     }
     zr_sink_putc(&s, '"');
-    st = zr_sink_end(&s, text_bytes);
-out:
-    return st;
+    return zr_sink_end(&s, text_bytes);
 }
 
 static zarr_status vbytes_fill_print(const zarr_dtype_info *info, int format,
@@ -261,20 +257,17 @@ static zarr_status vbytes_fill_print(const zarr_dtype_info *info, int format,
                                      size_t *text_bytes, zarr_error *err)
 {
     struct zr_sink s = {text, cap, 0};
-    zarr_status st = ZARR_OK;
     zarr_vlen item;
 
     ZR_UNUSED(format);
-    ZR_TRY(item_read(info, element, &item, err));
+    ZR_CHECK(item_read(info, element, &item, err));
     if (item.bytes > SIZE_MAX / 8)
-        ZR_FAIL(err, ZARR_ERR_LIMIT, "%s: an element of %" PRIu64 " bytes", info->name,
-                item.bytes);
+        return zr_fail(err, ZARR_ERR_LIMIT, "%s: an element of %" PRIu64 " bytes",
+                       info->name, item.bytes);
     zr_sink_putc(&s, '"');
     zr_sink_base64(&s, item.data, (size_t)item.bytes);
     zr_sink_putc(&s, '"');
-    st = zr_sink_end(&s, text_bytes);
-out:
-    return st;
+    return zr_sink_end(&s, text_bytes);
 }
 
 /* Compares byte by byte. For UTF-8 this is the order of its characters. */

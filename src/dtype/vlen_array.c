@@ -140,13 +140,12 @@ static zarr_status ragged_fill_print(const zarr_dtype_info *info, int format,
 {
     const zarr_dtype *item = ragged_item(info);
     struct zr_sink s = {text, cap, 0};
-    zarr_status st = ZARR_OK;
     zarr_vlen list;
 
     memcpy(&list, element, sizeof list);
     if ((!list.data && list.bytes) || list.bytes % item->info.item_bytes)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: an element of %" PRIu64 " bytes%s",
-                info->name, list.bytes, list.data ? "" : " at address NULL");
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: an element of %" PRIu64 " bytes%s",
+                       info->name, list.bytes, list.data ? "" : " at address NULL");
     if (format == 2 &&
         list.bytes == 0) { /* zarr-python 2 does not take a list as fill value */
         zr_sink_putc(&s, '0');
@@ -160,15 +159,13 @@ static zarr_status ragged_fill_print(const zarr_dtype_info *info, int format,
 
         if (at)
             zr_sink_putc(&s, ',');
-        ZR_TRY(item->entry->vt.fill_print(&item->info, format,
-                                          (const uint8_t *)list.data + at,
-                                          left ? text + begin : NULL, left, &n, err));
+        ZR_CHECK(item->entry->vt.fill_print(&item->info, format,
+                                            (const uint8_t *)list.data + at,
+                                            left ? text + begin : NULL, left, &n, err));
         s.n += n;
     }
     zr_sink_putc(&s, ']');
-    st = zr_sink_end(&s, text_bytes);
-out:
-    return st;
+    return zr_sink_end(&s, text_bytes);
 }
 
 const zarr_dtype_vtable zr_dtype_ragged = {
