@@ -49,7 +49,6 @@ zarr_status zr_coord_set_add(struct zr_coord_set *s, const uint64_t *at, zarr_er
 {
     const size_t ndim = (size_t)s->ndim, width = ndim + 1;
     const size_t bytes = ndim * sizeof *at;
-    zarr_status st = ZARR_OK;
 
     /* The boxes of neighbouring chunks are often the same. */
     if (s->n && memcmp(s->row + (s->n - 1) * width + 1, at, bytes) == 0)
@@ -57,11 +56,10 @@ zarr_status zr_coord_set_add(struct zr_coord_set *s, const uint64_t *at, zarr_er
     if (s->n == s->cap) {
         zr_coord_set_sort(s); /* after this there may be few */
         if (s->n >= s->cap / 2)
-            ZR_TRY(zr_grow(s->alloc, &s->row, &s->cap, s->n + 1, width * sizeof *s->row,
-                           err));
+            ZR_CHECK(zr_grow(s->alloc, &s->row, &s->cap, s->n + 1, width * sizeof *s->row,
+                             err));
     }
     s->row[s->n * width] = ndim;
     memcpy(s->row + s->n++ * width + 1, at, bytes);
-out:
-    return st;
+    return ZARR_OK;
 }

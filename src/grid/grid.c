@@ -68,15 +68,11 @@ zarr_status zr_grid_init_regular(struct zr_grid *out, int32_t ndim, const uint64
                                  const uint64_t *chunk_shape, const char *member,
                                  zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(init_shape(out, ndim, shape, err));
+    ZR_CHECK(init_shape(out, ndim, shape, err));
     out->regular = true;
     for (int32_t d = 0; d < ndim; d++)
         out->chunk_shape[d] = chunk_length(chunk_shape[d], shape[d]);
-    st = check_edges(out, member, err);
-out:
-    return st;
+    return check_edges(out, member, err);
 }
 
 zarr_status zr_grid_check_list(const struct zr_json *list, const char *member,
@@ -98,21 +94,18 @@ static zarr_status read_chunk_shape(struct zr_grid *g, const struct zr_json *con
 {
     const struct zr_json *list = zr_json_get(config, "chunk_shape");
     const struct zr_json *item;
-    zarr_status st = ZARR_OK;
     int32_t d = 0;
 
-    ZR_TRY(zr_config_check(config, "chunk grid \"regular\"", "chunk_shape", err));
-    ZR_TRY(zr_grid_check_list(list, "chunk_shape", g->ndim, err));
+    ZR_CHECK(zr_config_check(config, "chunk grid \"regular\"", "chunk_shape", err));
+    ZR_CHECK(zr_grid_check_list(list, "chunk_shape", g->ndim, err));
     for (item = list->u.children.first; item; item = item->next, d++) {
         if (!zr_json_u64(item, &g->chunk_shape[d]))
-            ZR_FAIL(err, ZARR_ERR_INVALID, "chunk_shape[%d] is not a whole number >= 1",
-                    (int)d);
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "chunk_shape[%d] is not a whole number >= 1", (int)d);
         g->chunk_shape[d] = chunk_length(g->chunk_shape[d], g->shape[d]);
     }
     g->regular = true;
-    st = check_edges(g, "chunk_shape", err);
-out:
-    return st;
+    return check_edges(g, "chunk_shape", err);
 }
 
 static void regular_text(const struct zr_grid *g, struct zr_str *out)
@@ -216,20 +209,18 @@ zarr_status zr_grid_parse(struct zr_grid *out, const struct zr_grid_registry *r,
 {
     const struct zr_grid_entry *e = (const void *)zr_registry_find(&r->grids, name);
     const zarr_grid_vtable *vt = e ? &e->vt : NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(init_shape(out, ndim, shape, err));
+    ZR_CHECK(init_shape(out, ndim, shape, err));
     if (!vt)
         return zr_fail_refused(err, zr_grid_refused, "chunk grid", name);
     /* Plug-ins cannot replace these names. */
     if (zr_streq(vt->name, zr_grid_regular.name))
-        ZR_TRY(read_chunk_shape(out, config, err));
+        ZR_CHECK(read_chunk_shape(out, config, err));
     else if (zr_streq(vt->name, zr_grid_rectilinear.name)) /* too large to go as text */
-        ZR_TRY(zr_rectilinear_make(out, config, r->alloc, err));
+        ZR_CHECK(zr_rectilinear_make(out, config, r->alloc, err));
     else
-        ZR_TRY(parse_by_vtable(out, vt, config, r->alloc, err));
-out:
-    return st;
+        ZR_CHECK(parse_by_vtable(out, vt, config, r->alloc, err));
+    return ZARR_OK;
 }
 
 void zr_grid_deinit(struct zr_grid *g)
@@ -409,15 +400,12 @@ static zarr_status dim_keeps(const struct zr_grid *old, const struct zr_grid *no
 zarr_status zr_grid_keeps(const struct zr_grid *old, const struct zr_grid *now,
                           zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (old->regular && !old->vt && now->regular && !now->vt)
         return ZARR_OK; /* the configuration and the chunks stay the same */
     for (int32_t d = 0; d < now->ndim; d++)
         if (old->shape[d] != now->shape[d])
-            ZR_TRY(dim_keeps(old, now, d, err));
-out:
-    return st;
+            ZR_CHECK(dim_keeps(old, now, d, err));
+    return ZARR_OK;
 }
 
 bool zr_grid_same_chunks(const struct zr_grid *a, const struct zr_grid *b)

@@ -22,10 +22,9 @@ static zarr_status separator_read(void **self, const char *what,
                                   zarr_error *err)
 {
     const struct zr_json *member = zr_json_get(config, "separator");
-    zarr_status st = ZARR_OK;
     char shown[64];
 
-    ZR_TRY(zr_config_check(config, what, "separator", err));
+    ZR_CHECK(zr_config_check(config, what, "separator", err));
     if (member && !zr_json_is_text(member, "/") && !zr_json_is_text(member, "."))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: separator must be \"/\" or \".\", not %s", what,
@@ -33,8 +32,7 @@ static zarr_status separator_read(void **self, const char *what,
     if (member)
         separator = zr_json_string(member)[0];
     *self = (void *)(uintptr_t)separator;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status separator_parse(void **self, const char *what, const char *json,

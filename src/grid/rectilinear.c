@@ -135,25 +135,23 @@ static zarr_status add_edges(struct edges *e, int32_t dim, const struct edge_run
                              const zarr_allocator *alloc, zarr_error *err)
 {
     uint64_t all = 0, sum = 0;
-    zarr_status st = ZARR_OK;
 
     if (!zr_mul(more->edge, more->count, &all) || !zr_add(e->sum, all, &sum) ||
         sum > INT64_MAX)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "chunk_shapes[%d]: the edges sum to 2^63 or more",
-                (int)dim);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "chunk_shapes[%d]: the edges sum to 2^63 or more", (int)dim);
     if (e->n > 0 && e->run[e->n - 1].edge == more->edge) {
         e->run[e->n - 1].count += more->count;
     } else {
         const struct edge_run *last = e->n > 0 ? &e->run[e->n - 1] : NULL;
         uint64_t chunk = last ? last->chunk + last->count : 0;
 
-        ZR_TRY(zr_grow(alloc, &e->run, &e->cap, e->n + 1, sizeof *e->run, err));
+        ZR_CHECK(zr_grow(alloc, &e->run, &e->cap, e->n + 1, sizeof *e->run, err));
         e->run[e->n++] = (struct edge_run){
             .edge = more->edge, .count = more->count, .chunk = chunk, .origin = e->sum};
     }
     e->sum = sum;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status read_item(struct edges *e, int32_t dim, const struct zr_json *v,
@@ -182,7 +180,6 @@ static zarr_status read_item(struct edges *e, int32_t dim, const struct zr_json 
 static zarr_status read_edges(struct edges *e, int32_t dim, const struct zr_json *v,
                               const zarr_allocator *alloc, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     char text[64];
 
     if (!zr_json_is(v, ZR_JSON_ARRAY)) {
@@ -196,15 +193,14 @@ static zarr_status read_edges(struct edges *e, int32_t dim, const struct zr_json
     if (!v->u.children.first)
         return zr_fail(err, ZARR_ERR_INVALID, "chunk_shapes[%d] has no edges", (int)dim);
     for (const struct zr_json *item = v->u.children.first; item; item = item->next)
-        ZR_TRY(read_item(e, dim, item, alloc, err));
+        ZR_CHECK(read_item(e, dim, item, alloc, err));
     if (e->sum < e->length)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "chunk_shapes[%d]: the edges sum to %" PRIu64
-                ", the dimension has length %" PRIu64,
-                (int)dim, e->sum, e->length);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "chunk_shapes[%d]: the edges sum to %" PRIu64
+                       ", the dimension has length %" PRIu64,
+                       (int)dim, e->sum, e->length);
     e->n_chunks = e->length == 0 ? 0 : edges_locate(e, e->length - 1) + 1;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Gives the only edge of a dimension; false: there are several. */
@@ -221,23 +217,21 @@ static zarr_status read_shapes(struct rectilinear *r, const struct zr_json *conf
     const struct zr_json *kind = zr_json_get(config, "kind");
     const struct zr_json *list = zr_json_get(config, "chunk_shapes");
     const struct zr_json *item;
-    zarr_status st = ZARR_OK;
     int32_t d = 0;
     char text[64];
 
-    ZR_TRY(zr_config_check_members(config, "chunk grid \"rectilinear\"", members, err));
+    ZR_CHECK(zr_config_check_members(config, "chunk grid \"rectilinear\"", members, err));
     if (!zr_json_string(kind))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "kind is a %s, must be \"inline\"",
-                zr_json_type_text(kind));
+        return zr_fail(err, ZARR_ERR_INVALID, "kind is a %s, must be \"inline\"",
+                       zr_json_type_text(kind));
     if (!zr_json_is_text(kind, "inline"))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "chunk grid \"rectilinear\" of kind %s, only \"inline\" is known",
-                zr_json_excerpt(kind, text, sizeof text));
-    ZR_TRY(zr_grid_check_list(list, "chunk_shapes", r->ndim, err));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "chunk grid \"rectilinear\" of kind %s, only \"inline\" is known",
+                       zr_json_excerpt(kind, text, sizeof text));
+    ZR_CHECK(zr_grid_check_list(list, "chunk_shapes", r->ndim, err));
     for (item = list->u.children.first; item; item = item->next, d++)
-        ZR_TRY(read_edges(&r->dim[d], d, item, r->alloc, err));
-out:
-    return st;
+        ZR_CHECK(read_edges(&r->dim[d], d, item, r->alloc, err));
+    return ZARR_OK;
 }
 
 static zarr_status rectilinear_new(struct rectilinear **out, int32_t ndim,

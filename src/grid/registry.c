@@ -25,17 +25,14 @@ zarr_status zr_grid_register(struct zr_grid_registry *r, const zarr_grid_vtable 
                              const char *origin, zarr_error *err)
 {
     struct zr_grid_entry e = {.entry.origin = origin};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&e.vt, sizeof e.vt, offsetof(zarr_grid_vtable, n_equal), v,
-                          ZR_TAIL_IGNORE, "zarr_grid_vtable", err));
+    ZR_CHECK(zr_struct_read(&e.vt, sizeof e.vt, offsetof(zarr_grid_vtable, n_equal), v,
+                            ZR_TAIL_IGNORE, "zarr_grid_vtable", err));
     if (!e.vt.parse || !e.vt.canonical || !e.vt.n_chunks || !e.vt.locate || !e.vt.extent)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "chunk grid \"%s\" lacks a function",
-                e.vt.name ? e.vt.name : "");
+        return zr_fail(err, ZARR_ERR_INVALID, "chunk grid \"%s\" lacks a function",
+                       e.vt.name ? e.vt.name : "");
     e.entry.name = e.vt.name ? e.vt.name : "";
-    ZR_TRY(zr_registry_add(&r->grids, &e.entry, sizeof e, NULL, err));
-out:
-    return st;
+    return zr_registry_add(&r->grids, &e.entry, sizeof e, NULL, err);
 }
 
 zarr_status zr_key_encoding_register(struct zr_grid_registry *r,
@@ -46,16 +43,14 @@ zarr_status zr_key_encoding_register(struct zr_grid_registry *r,
                                       .separator = v == &zr_key_default ? '/'
                                                    : v == &zr_key_v2    ? '.'
                                                                         : 0};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&e.vt, sizeof e.vt,
-                          ZR_SIZE_THROUGH(zarr_key_encoding_vtable, free), v,
-                          ZR_TAIL_IGNORE, "zarr_key_encoding_vtable", err));
+    ZR_CHECK(zr_struct_read(&e.vt, sizeof e.vt,
+                            ZR_SIZE_THROUGH(zarr_key_encoding_vtable, free), v,
+                            ZR_TAIL_IGNORE, "zarr_key_encoding_vtable", err));
     if (!e.vt.parse || !e.vt.canonical || !e.vt.key || !e.vt.chunk)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "chunk key encoding \"%s\" lacks a function",
-                e.vt.name ? e.vt.name : "");
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "chunk key encoding \"%s\" lacks a function",
+                       e.vt.name ? e.vt.name : "");
     e.entry.name = e.vt.name ? e.vt.name : "";
-    ZR_TRY(zr_registry_add(&r->encodings, &e.entry, sizeof e, NULL, err));
-out:
-    return st;
+    return zr_registry_add(&r->encodings, &e.entry, sizeof e, NULL, err);
 }

@@ -120,22 +120,19 @@ static zarr_status base_read(struct suffix *s, const struct zr_json *v, zarr_err
         zr_json_is(v, ZR_JSON_OBJECT) ? zr_json_get(v, "name") : v;
     const struct zr_json *config = zr_json_get(v, "configuration");
     char text[64];
-    zarr_status st = ZARR_OK;
 
     if (!zr_json_string(name))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "%s: base_encoding is %s, must be a chunk key encoding", what,
                        zr_json_excerpt(v, text, sizeof text));
     if (name != v)
-        ZR_TRY(zr_config_check_members(v, "base_encoding", members, err));
+        ZR_CHECK(zr_config_check_members(v, "base_encoding", members, err));
     for (size_t i = 0; i < ZR_COUNT(bases); i++)
         if (zr_json_is_text(name, bases[i]->name))
             return base_make(s, bases[i], config, err);
-    st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                 "%s: base_encoding %s, only \"default\" and \"v2\" are known", what,
-                 zr_json_excerpt(name, text, sizeof text));
-out:
-    return st;
+    return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                   "%s: base_encoding %s, only \"default\" and \"v2\" are known", what,
+                   zr_json_excerpt(name, text, sizeof text));
 }
 
 static zarr_status suffix_parse(void **self, const char *json, zarr_error *err)
