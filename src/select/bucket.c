@@ -50,11 +50,10 @@ static zarr_status bucket_keys(struct zr_sorter *s, const struct zr_axis *axes,
 {
     uint64_t n_chunks[ZARR_MAX_RANK];
     const bool numbered = count_chunks(axes, in->rank, n_chunks);
-    zarr_status st = ZARR_OK;
     uint64_t *key;
 
     *words = numbered ? 1 : (size_t)in->rank;
-    ZR_TRY(zr_nums_need(&s->keys, s->alloc, in->n, *words, err));
+    ZR_CHECK(zr_nums_need(&s->keys, s->alloc, in->n, *words, err));
     key = s->keys.ptr;
     for (uint64_t i = 0; i < in->n; i++, key += *words) {
         key[0] = 0;
@@ -68,8 +67,7 @@ static zarr_status bucket_keys(struct zr_sorter *s, const struct zr_axis *axes,
                 key[d] = chunk;
         }
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Whether the i-th and j-th item in order are in one chunk. */
@@ -171,16 +169,12 @@ static zarr_status bucket_add_run(struct zr_bucket *b, struct zr_sorter *s,
 static zarr_status bucket_alloc(struct zr_bucket *b, const zarr_allocator *alloc,
                                 uint64_t n, uint64_t rank, uint64_t runs, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     /* Never 0 items: rank 0 has no coordinates, but its pointers need a block. */
-    ZR_TRY(zr_nums_need(&b->c, alloc, ZR_MAX(n, 1), ZR_MAX(rank, 1), err));
-    ZR_TRY(zr_nums_need(&b->r, alloc, ZR_MAX(n, 1), 1, err));
-    ZR_TRY(zr_nums_need(&b->start, alloc, runs + 1, 1, err));
-    ZR_TRY(zr_nums_need(&b->chunk, alloc, ZR_MAX(runs, 1), ZR_MAX(rank, 1), err));
-    ZR_TRY(zr_nums_need(&b->whole, alloc, ZR_MAX(runs, 1), 1, err));
-out:
-    return st;
+    ZR_CHECK(zr_nums_need(&b->c, alloc, ZR_MAX(n, 1), ZR_MAX(rank, 1), err));
+    ZR_CHECK(zr_nums_need(&b->r, alloc, ZR_MAX(n, 1), 1, err));
+    ZR_CHECK(zr_nums_need(&b->start, alloc, runs + 1, 1, err));
+    ZR_CHECK(zr_nums_need(&b->chunk, alloc, ZR_MAX(runs, 1), ZR_MAX(rank, 1), err));
+    return zr_nums_need(&b->whole, alloc, ZR_MAX(runs, 1), 1, err);
 }
 
 zarr_status zr_bucket_fill(struct zr_bucket *b, struct zr_sorter *s,
@@ -189,20 +183,18 @@ zarr_status zr_bucket_fill(struct zr_bucket *b, struct zr_sorter *s,
 {
     size_t words = 0;
     uint64_t from = 0;
-    zarr_status st = ZARR_OK;
 
     b->n_runs = 0;
     s->has_sorted = true;
-    ZR_TRY(bucket_keys(s, axes, in, &words, err));
-    ZR_TRY(zr_sorter_sort(s, in->n, words, err));
-    ZR_TRY(bucket_alloc(b, s->alloc, in->n, (uint64_t)in->rank,
-                        count_runs(s, in->n, words), err));
+    ZR_CHECK(bucket_keys(s, axes, in, &words, err));
+    ZR_CHECK(zr_sorter_sort(s, in->n, words, err));
+    ZR_CHECK(bucket_alloc(b, s->alloc, in->n, (uint64_t)in->rank,
+                          count_runs(s, in->n, words), err));
     for (uint64_t i = 1; i <= in->n; i++) {
         if (i < in->n && same_chunk(s, i - 1, i, words))
             continue;
-        ZR_TRY(bucket_add_run(b, s, axes, in, from, i, err));
+        ZR_CHECK(bucket_add_run(b, s, axes, in, from, i, err));
         from = i;
     }
-out:
-    return st;
+    return ZARR_OK;
 }

@@ -12,7 +12,6 @@ static zarr_status compose_dim(struct zr_dim_sel *to, const struct zr_dim_sel *o
                                const struct zr_dim_sel *inner, zarr_error *err)
 {
     uint64_t *list = NULL;
-    zarr_status st = ZARR_OK;
 
     to->result_dim = inner->result_dim;
     if (!outer->list && !inner->list) {
@@ -28,29 +27,25 @@ static zarr_status compose_dim(struct zr_dim_sel *to, const struct zr_dim_sel *o
         zr_dim_sel_arith(to, inner->n, at, 1);
         return ZARR_OK;
     }
-    ZR_TRY(zr_dim_sel_alloc_list(&list, inner->n, err));
+    ZR_CHECK(zr_dim_sel_alloc_list(&list, inner->n, err));
     for (uint64_t i = 0; i < inner->n; i++)
         list[i] = zr_dim_sel_at(outer, zr_dim_sel_at(inner, i));
     zr_dim_sel_list(to, inner->n, list); /* moved */
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status dims_of_dims(zarr_selection *s, const zarr_selection *outer,
                                 const zarr_selection *inner, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (int32_t d = 0; d < s->ndim; d++) {
         const struct zr_dim_sel *o = &outer->dim[d];
         if (o->result_dim < 0)
             s->dim[d] = *o; /* one index: owns no list */
         else
-            ZR_TRY(compose_dim(&s->dim[d], o, &inner->dim[o->result_dim], err));
+            ZR_CHECK(compose_dim(&s->dim[d], o, &inner->dim[o->result_dim], err));
     }
     zr_selection_finish(s);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static void copy_result_shape(zarr_selection *s, const zarr_selection *inner)
@@ -66,10 +61,9 @@ static zarr_status points_of_dims(zarr_selection *s, const zarr_selection *outer
 {
     uint64_t *to;
     const uint64_t *from = inner->coords;
-    zarr_status st = ZARR_OK;
 
     copy_result_shape(s, inner);
-    ZR_TRY(zr_selection_new_coords(s, inner->n_points, err));
+    ZR_CHECK(zr_selection_new_coords(s, inner->n_points, err));
     to = s->coords;
     for (uint64_t p = 0; p < inner->n_points; p++, from += inner->ndim) {
         for (int32_t d = 0; d < s->ndim; d++) {
@@ -77,8 +71,7 @@ static zarr_status points_of_dims(zarr_selection *s, const zarr_selection *outer
             *to++ = zr_dim_sel_at(o, o->result_dim < 0 ? 0 : from[o->result_dim]);
         }
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Copies the tuple of outer point number `flat`. Returns the place after it. */
@@ -94,10 +87,9 @@ static zarr_status points_of_points(zarr_selection *s, const zarr_selection *out
 {
     uint64_t *to;
     const uint64_t *from = inner->coords;
-    zarr_status st = ZARR_OK;
 
     copy_result_shape(s, inner);
-    ZR_TRY(zr_selection_new_coords(s, inner->n_points, err));
+    ZR_CHECK(zr_selection_new_coords(s, inner->n_points, err));
     to = s->coords;
     for (uint64_t p = 0; p < inner->n_points; p++) {
         uint64_t flat = 0;
@@ -105,8 +97,7 @@ static zarr_status points_of_points(zarr_selection *s, const zarr_selection *out
             flat = flat * inner->shape[d] + *from++;
         to = put_point(to, outer, flat);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Walks the inner selection in C order and picks the outer points it names. */
@@ -115,10 +106,9 @@ static zarr_status dims_of_points(zarr_selection *s, const zarr_selection *outer
 {
     uint64_t at[ZARR_MAX_RANK] = {0};
     uint64_t *to;
-    zarr_status st = ZARR_OK;
 
     copy_result_shape(s, inner);
-    ZR_TRY(zr_selection_new_coords(s, inner->n_items, err));
+    ZR_CHECK(zr_selection_new_coords(s, inner->n_items, err));
     to = s->coords;
     for (uint64_t p = 0; p < inner->n_items; p++) {
         uint64_t flat = 0;
@@ -129,8 +119,7 @@ static zarr_status dims_of_points(zarr_selection *s, const zarr_selection *outer
         while (d-- > 0 && ++at[d] == inner->dim[d].n)
             at[d] = 0;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zarr_selection_compose(zarr_selection **out, const zarr_selection *outer,

@@ -82,20 +82,17 @@ static zarr_status axis_load_list(struct zr_projector *p, struct zr_axis *x, uin
 static zarr_status load_selected_dims(struct zr_projector *p, const zarr_selection *s,
                                       zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     p->kind = ZR_PROJ_DIMS;
     for (int32_t d = 0; d < p->ndim; d++) {
         const struct zr_dim_sel *sel = &s->dim[d];
         struct zr_axis *x = &p->axis[d];
         x->result_dim = sel->result_dim;
         if (sel->list)
-            ZR_TRY(axis_load_list(p, x, sel->n, sel->list, NULL, err));
+            ZR_CHECK(axis_load_list(p, x, sel->n, sel->list, NULL, err));
         else
             zr_axis_set_arith(x, sel->n, sel->start, sel->step, 0, 1);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status load_selected_points(struct zr_projector *p, const zarr_selection *s,
@@ -177,20 +174,17 @@ out:
 static zarr_status load_outer_dims(struct zr_projector *p,
                                    const struct zr_projection *outer, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     p->kind = ZR_PROJ_DIMS;
     for (int32_t d = 0; d < p->ndim; d++) {
         const struct zr_piece *from = &outer->dim[p->order[d]];
         struct zr_axis *x = &p->axis[d];
         x->result_dim = from->result_dim;
         if (from->c_list)
-            ZR_TRY(axis_load_list(p, x, from->n, from->c_list, from->r_list, err));
+            ZR_CHECK(axis_load_list(p, x, from->n, from->c_list, from->r_list, err));
         else
             zr_axis_set_arith(x, from->n, from->c0, from->c_step, from->r0, from->r_step);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status load_outer_points(struct zr_projector *p,
@@ -214,7 +208,6 @@ static zarr_status reopen_merged(struct zr_projector *p,
 {
     uint64_t edge[ZARR_MAX_RANK] = {0};
     uint32_t n = 0;
-    zarr_status st = ZARR_OK;
 
     for (const struct zr_projection *q = outer; q; q = q->next)
         n++;
@@ -223,7 +216,7 @@ static zarr_status reopen_merged(struct zr_projector *p,
     if (!p->merge || zr_merge_room(p->merge) < n) {
         zr_merge_free(p->merge);
         p->merge = NULL;
-        ZR_TRY(zr_merge_new(&p->merge, n, p->alloc, err));
+        ZR_CHECK(zr_merge_new(&p->merge, n, p->alloc, err));
     }
     n = 0;
     for (const struct zr_projection *q = outer; q; q = q->next) {
@@ -231,14 +224,13 @@ static zarr_status reopen_merged(struct zr_projector *p,
         struct zr_projection one = *q;
 
         one.next = NULL;
-        ZR_TRY(*slot ? zr_project_reopen_inner(*slot, &one, clip, err)
-                     : zr_project_open_inner(slot, p->alloc, &one, edge,
-                                             p->permuted ? p->order : NULL, clip, err));
+        ZR_CHECK(*slot ? zr_project_reopen_inner(*slot, &one, clip, err)
+                       : zr_project_open_inner(slot, p->alloc, &one, edge,
+                                               p->permuted ? p->order : NULL, clip, err));
     }
     p->merged = true;
     zr_merge_start(p->merge, n);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_project_reopen_inner(struct zr_projector *p,

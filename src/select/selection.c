@@ -172,22 +172,20 @@ static zarr_status select_mask(struct zr_dim_sel *d, int32_t dim, uint64_t len,
 {
     uint64_t *list = NULL;
     uint64_t n = 0;
-    zarr_status st = ZARR_OK;
 
     if (in->n_list != len)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "dimension %d: mask has %" PRIu64 " bytes for length %" PRIu64, (int)dim,
-                in->n_list, len);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "dimension %d: mask has %" PRIu64 " bytes for length %" PRIu64,
+                       (int)dim, in->n_list, len);
     for (uint64_t i = 0; i < len; i++)
         n += in->mask[i] != 0;
-    ZR_TRY(zr_dim_sel_alloc_list(&list, n, err));
+    ZR_CHECK(zr_dim_sel_alloc_list(&list, n, err));
     n = 0;
     for (uint64_t i = 0; i < len; i++)
         if (in->mask[i])
             list[n++] = i;
     zr_dim_sel_list(d, n, list); /* moved */
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Makes the checks that all kinds share. */
@@ -301,16 +299,13 @@ static zarr_status select_blocks(struct zr_dim_sel *blocks, int32_t dim,
                                  zarr_error *err)
 {
     bool unit = in->step == 0 || in->step == 1 || in->step == ZARR_SLICE_DEFAULT;
-    zarr_status st = ZARR_OK;
 
     if (in->kind == ZARR_DIM_LIST || in->kind == ZARR_DIM_MASK ||
         (in->kind == ZARR_DIM_SLICE && !unit))
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "dimension %d: blocks are selected by index or by slice of step 1",
-                (int)dim);
-    ZR_TRY(select_dim(blocks, dim, n_blocks, in, err));
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "dimension %d: blocks are selected by index or by slice of step 1",
+                       (int)dim);
+    return select_dim(blocks, dim, n_blocks, in, err);
 }
 
 /* Gives the elements [*start, *start + *n) of blocks. A block begins inside the array;
