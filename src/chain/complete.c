@@ -34,7 +34,6 @@ static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_sp
                                   enum complete_what what, zarr_error *err)
 {
     const struct zr_shard_spec *shard = s->structure.shard;
-    zarr_status st = ZARR_OK;
     zarr_chunk_spec inner = *in;
     zarr_chunk_spec table = {
         .struct_size = sizeof table, .ndim = in->ndim + 1, .dtype = shard->index_dtype};
@@ -44,10 +43,8 @@ static zarr_status complete_shard(struct zarr_codec_spec *s, const zarr_chunk_sp
         table.shape[i] = in->shape[i] / shard->chunk_shape[i];
     }
     table.shape[in->ndim] = 2; /* resolve has refused ranks that leave no room for this */
-    ZR_TRY(complete_chain(shard->inner, &inner, false, what, err));
-    ZR_TRY(complete_chain(shard->index, &table, false, what, err));
-out:
-    return st;
+    ZR_CHECK(complete_chain(shard->inner, &inner, false, what, err));
+    return complete_chain(shard->index, &table, false, what, err);
 }
 
 /* Finds the first incomplete codec of the chain and its nested chains. */
@@ -103,39 +100,33 @@ static zarr_status complete_subs(struct zarr_codec_spec *s, const zarr_chunk_spe
                                  enum complete_what what, zarr_error *err)
 {
     const int format = s->v3 ? 3 : 2;
-    zarr_status st = ZARR_OK;
 
     if (!s->vt->chain_input)
         return check_complete(s, err);
     for (uint32_t i = 0; i < s->n_sub; i++) {
         zarr_chunk_spec inner;
 
-        ZR_TRY(ask_chain_input(s, s->sub[i].member, in, &inner, err));
-        ZR_TRY(complete_chain(s->sub[i].chain, &inner, inner.dtype && !inner.exact, what,
-                              err));
-        ZR_TRY(zr_sub_print(&s->sub[i], format, s->alloc, err));
+        ZR_CHECK(ask_chain_input(s, s->sub[i].member, in, &inner, err));
+        ZR_CHECK(complete_chain(s->sub[i].chain, &inner, inner.dtype && !inner.exact,
+                                what, err));
+        ZR_CHECK(zr_sub_print(&s->sub[i], format, s->alloc, err));
     }
-    ZR_TRY(zr_link_canonical(s, format, err));
-out:
-    return st;
+    return zr_link_canonical(s, format, err);
 }
 
 static zarr_status complete_link(struct zarr_codec_spec *s, const zarr_chunk_spec *in,
                                  const zarr_chunk_spec *array, enum complete_what what,
                                  zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (s->structure.shard)
         return complete_shard(s, in, what, err);
     if (s->n_sub)
-        ZR_TRY(complete_subs(s, in, what, err));
+        ZR_CHECK(complete_subs(s, in, what, err));
     if (spec_is_incomplete(s))
         return zr_link_prefix(err, complete_own(s, in, array, err), s);
     if (what == COMPLETE_ALL)
-        st = complete_own(s, in, array, err);
-out:
-    return st;
+        return complete_own(s, in, array, err);
+    return ZARR_OK;
 }
 
 /* `chunk` and `varies` are as for zr_chain_resolve_any(). */

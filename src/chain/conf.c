@@ -248,14 +248,12 @@ zarr_status zr_conf_none(const zarr_codec_spec *raw, int format, char *text, siz
                          size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
     zr_conf_open(&t, text, cap);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_spec_needs_length(const zarr_codec_spec *spec, const zarr_chunk_spec *in,

@@ -248,14 +248,12 @@ out:
 zarr_status zr_link_ask_config(struct zarr_codec_spec *s, struct zr_spec_question *q,
                                zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     char *json = NULL;
 
-    ZR_TRY(zr_spec_ask(s, q, &json, err));
+    ZR_CHECK(zr_spec_ask(s, q, &json, err));
     if (json)
-        st = zr_link_set_config(s, json, err);
-out:
-    return st;
+        return zr_link_set_config(s, json, err);
+    return ZARR_OK;
 }
 
 /* To a plug-in, whose texts end with a NUL, a name with one in it would look like the

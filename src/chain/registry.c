@@ -103,24 +103,21 @@ static zarr_status codec_check(const struct zr_codec_registry *r,
                                const zarr_codec_spec_vtable *v, zarr_error *err)
 {
     const bool v2 = (v->flags & ZARR_CODEC_SPEC_V2) != 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_check_name("codec", v->name, err));
+    ZR_CHECK(zr_check_name("codec", v->name, err));
     if (v->kind < ZARR_CODEC_ARRAY_ARRAY || v->kind > ZARR_CODEC_BYTES_BYTES)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "codec \"%s\": kind %" PRIu32 " is not known",
-                v->name, v->kind);
-    ZR_TRY(codec_refuse_taken(r, v, NULL,
-                              v2 ? zr_codec_spec_lookup_v2(r, v->name)
-                                 : zr_codec_spec_lookup(r, v->name),
-                              err));
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "codec \"%s\": kind %" PRIu32 " is not known", v->name, v->kind);
+    ZR_CHECK(codec_refuse_taken(r, v, NULL,
+                                v2 ? zr_codec_spec_lookup_v2(r, v->name)
+                                   : zr_codec_spec_lookup(r, v->name),
+                                err));
     for (size_t i = 0; v->aliases && v->aliases[i]; i++) {
-        ZR_TRY(zr_check_name("alias of a codec", v->aliases[i], err));
-        ZR_TRY(codec_refuse_taken(r, v, v->aliases[i],
-                                  zr_codec_spec_lookup(r, v->aliases[i]), err));
+        ZR_CHECK(zr_check_name("alias of a codec", v->aliases[i], err));
+        ZR_CHECK(codec_refuse_taken(r, v, v->aliases[i],
+                                    zr_codec_spec_lookup(r, v->aliases[i]), err));
     }
-    st = codec_check_prefixed(r, v, err);
-out:
-    return st;
+    return codec_check_prefixed(r, v, err);
 }
 
 zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
@@ -128,18 +125,15 @@ zarr_status zr_codec_spec_register(struct zr_codec_registry *r,
                                    zarr_error *err)
 {
     struct codec_entry e = {.entry.origin = origin, .structure = codec_structure(v)};
-    zarr_status st = ZARR_OK;
 
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "codec specification: no vtable");
-    ZR_TRY(zr_struct_read(&e.vt, sizeof e.vt, offsetof(zarr_codec_spec_vtable, chains), v,
-                          ZR_TAIL_IGNORE, "zarr_codec_spec_vtable", err));
-    ZR_TRY(codec_check(r, &e.vt, err));
+    ZR_CHECK(zr_struct_read(&e.vt, sizeof e.vt, offsetof(zarr_codec_spec_vtable, chains),
+                            v, ZR_TAIL_IGNORE, "zarr_codec_spec_vtable", err));
+    ZR_CHECK(codec_check(r, &e.vt, err));
     e.entry.name = e.vt.name;
-    ZR_TRY(zr_registry_add(e.vt.flags & ZARR_CODEC_SPEC_V2 ? &r->v2 : &r->specs, &e.entry,
-                           sizeof e, e.vt.aliases, err));
-out:
-    return st;
+    return zr_registry_add(e.vt.flags & ZARR_CODEC_SPEC_V2 ? &r->v2 : &r->specs, &e.entry,
+                           sizeof e, e.vt.aliases, err);
 }
 
 const zarr_codec_spec_vtable *zr_codec_spec_lookup(const struct zr_codec_registry *r,

@@ -106,7 +106,6 @@ static zarr_status rep_flags(const zarr_chunk_spec *out, const struct zarr_codec
 static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
                              const zarr_chunk_spec *chunk, bool varies, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const uint64_t item_bytes = chunk->dtype ? zarr_dtype_item_bytes(chunk->dtype) : 0;
     size_t rep_bytes;
 
@@ -125,10 +124,9 @@ static zarr_status reps_open(struct zr_chain_reps *out, uint32_t n,
         out->rep[0].fill = out->fills;
     }
     if (chunk->dtype)
-        ZR_TRY(rep_measure(&out->rep[0], varies, err));
+        ZR_CHECK(rep_measure(&out->rep[0], varies, err));
     out->unsized = chunk->dtype && zarr_dtype_variable(chunk->dtype);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Gives the bound of an encoded chunk if chunks are bounded by `base`. False: no
@@ -177,18 +175,17 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
                              zarr_error *err)
 {
     const struct zarr_codec_spec *s = &chain->codec[i];
-    zarr_status st = ZARR_OK;
     zarr_chunk_spec *out = &reps->rep[i + 1];
     uint8_t *fill = reps->fills + ((size_t)i + 1) * reps->fill_bytes;
 
     *out = reps->rep[i];
     out->fill = NULL;
     if (s->structure.shard)
-        ZR_TRY(zr_shard_spec_resolve(s, reps, i, limits, err));
+        ZR_CHECK(zr_shard_spec_resolve(s, reps, i, limits, err));
     else
-        ZR_TRY(rep_ask(out, fill, s, &reps->rep[i], err));
-    ZR_TRY(rep_check(out, s, reps->fill_bytes, !reps->rep[i].exact, err));
-    ZR_TRY(rep_flags(out, s, &reps->rep[i], err));
+        ZR_CHECK(rep_ask(out, fill, s, &reps->rep[i], err));
+    ZR_CHECK(rep_check(out, s, reps->fill_bytes, !reps->rep[i].exact, err));
+    ZR_CHECK(rep_flags(out, s, &reps->rep[i], err));
     if (s->vt->kind != ZARR_CODEC_ARRAY_ARRAY && out->n_bytes == UINT64_MAX) {
         out->n_bytes = ZR_MIN(limits->chunk_bytes, (uint64_t)ZR_UNSIZED_BYTES);
         out->exact = 0;
@@ -200,8 +197,7 @@ static zarr_status reps_step(struct zr_chain_reps *reps, uint32_t i,
         memcpy(fill, out->fill, (size_t)zarr_dtype_item_bytes(out->dtype));
         out->fill = fill;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Checks the bounds of encoded sizes. Some codecs' output is many times their input
@@ -332,10 +328,8 @@ zarr_status zr_spec_bound(const zarr_codec_spec *spec, uint64_t n_bytes,
         .struct_size = sizeof in, .n_bytes = n_bytes, .exact = 1, .item_bytes_hint = 1};
     zarr_chunk_spec out = in;
     uint64_t fill[ZR_FILL_BYTES / sizeof(uint64_t)]; /* for resolve(); not read here */
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(rep_ask(&out, fill, spec, &in, err));
+    ZR_CHECK(rep_ask(&out, fill, spec, &in, err));
     *encoded = out.n_bytes;
-out:
-    return st;
+    return ZARR_OK;
 }

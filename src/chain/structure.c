@@ -23,21 +23,19 @@ static zarr_status bytes_canonical(const zarr_codec_spec *raw, int format, char 
     static const char *const known[] = {"endian", NULL};
     static const char *const words[] = {"little", "big", NULL};
     const char *leaves = zarr_codec_spec_text(raw, "endian");
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int endian = -1;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
     if (format == 2 && bytes_is_mixed(leaves))
         endian = 2;
     else
-        ZR_TRY(zr_conf_word(raw, "endian", words, &endian, err));
+        ZR_CHECK(zr_conf_word(raw, "endian", words, &endian, err));
     zr_conf_open(&t, text, cap);
     if (endian >= 0)
         zr_conf_put_word(&t, "endian", endian == 2 ? leaves : words[endian]);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status bytes_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
@@ -143,15 +141,13 @@ static zarr_status transpose_canonical(const zarr_codec_spec *raw, int format, c
                                        size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"order", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
     zr_conf_open(&t, text, cap);
-    ZR_TRY(transpose_put(&t, raw, err));
+    ZR_CHECK(transpose_put(&t, raw, err));
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_spec_order(const zarr_codec_spec *spec, int32_t ndim, uint8_t *order,
@@ -176,15 +172,13 @@ static zarr_status transpose_resolve(const zarr_codec_spec *spec,
                                      void *fill_out, zarr_error *err)
 {
     uint8_t order[ZARR_MAX_RANK] = {0};
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out);
-    ZR_TRY(zr_spec_order(spec, in->ndim, order, err));
+    ZR_CHECK(zr_spec_order(spec, in->ndim, order, err));
     for (int32_t i = 0; i < in->ndim; i++)
         out->shape[i] = in->shape[order[i]];
     out->fill = in->fill;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Replaces a letter by the dimensions of this array. */
@@ -195,21 +189,19 @@ static zarr_status transpose_complete(const zarr_codec_spec *spec,
 {
     uint8_t order[ZARR_MAX_RANK] = {0};
     int64_t list[ZARR_MAX_RANK] = {0};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
     ZR_UNUSED(array);
     *text_bytes = 0;
     if (spec->structure.n_order >= 0)
         return ZARR_OK;
-    ZR_TRY(zr_spec_order(spec, in->ndim, order, err));
+    ZR_CHECK(zr_spec_order(spec, in->ndim, order, err));
     for (int32_t i = 0; i < in->ndim; i++)
         list[i] = order[i];
     zr_conf_open(&t, text, cap);
     transpose_put_list(&t, list, in->ndim);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 const zarr_codec_spec_vtable zr_spec_transpose = {

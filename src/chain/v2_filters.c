@@ -111,31 +111,29 @@ static zarr_status filter_to_array(struct zarr_codec_spec *s, const struct zr_pa
                                    const char *next, bool *big, zarr_error *err)
 {
     const zarr_codec_spec_vtable *v = filter_array_form(p, s);
-    zarr_status st = ZARR_OK;
     zarr_codec_elements e = {.struct_size = sizeof e};
 
     if (!v || !zr_spec_is_filter(s))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "\"%s\" gives bytes, but \"%s\" after it takes an array",
                        s->vt->name, next);
-    ZR_TRY(zr_spec_elements(s, NULL, &e, err));
+    ZR_CHECK(zr_spec_elements(s, NULL, &e, err));
     if (!e.takes[0] && *big)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "\"%s\" before \"%s\" takes little-endian elements only", s->vt->name,
-                next);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "\"%s\" before \"%s\" takes little-endian elements only",
+                       s->vt->name, next);
     if ((e.takes[0] == '<' && *big) || (e.takes[0] == '>' && !*big))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "\"%s\" before \"%s\" names a byte order that its elements do "
-                "not have",
-                s->vt->name, next);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "\"%s\" before \"%s\" names a byte order that its elements do "
+                       "not have",
+                       s->vt->name, next);
     if (e.takes[0])
         *big = e.gives[0] == '>';
-    ZR_TRY(filter_respell(s, err));
+    ZR_CHECK(filter_respell(s, err));
     s->vt = v;
     s->input.flags |= ZARR_INPUT_V2_FILTER;
     s->prefixed = true;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Refuses big-endian elements for codecs that name no byte order, because their libraries
@@ -143,15 +141,13 @@ out:
 static zarr_status check_big_endian(struct zarr_codec_spec *s, zarr_error *err)
 {
     zarr_codec_elements e = {.struct_size = sizeof e};
-    zarr_status st = ZARR_OK;
 
     if (s->vt->elements)
-        ZR_TRY(zr_spec_elements(s, NULL, &e, err));
+        ZR_CHECK(zr_spec_elements(s, NULL, &e, err));
     if (e.takes[0] != '>')
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "\"%s\" takes little-endian elements only", s->vt->name);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "\"%s\" takes little-endian elements only", s->vt->name);
+    return ZARR_OK;
 }
 
 static void drop_bytes(struct zr_chain *chain, uint32_t at)
