@@ -143,9 +143,8 @@ zarr_status zr_preference_check(const char *text, const struct zr_codec_registry
 {
     const char *at = text ? text : "";
     char codec[PREF_CODEC_BYTES];
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(pref_check_form(text, err));
+    ZR_CHECK(pref_check_form(text, err));
     while (*at) {
         const struct pref_word w = pref_word(at, "=;");
         const struct pref_word list = pref_word(w.next, ";");
@@ -157,21 +156,20 @@ zarr_status zr_preference_check(const char *text, const struct zr_codec_registry
         snprintf(codec, sizeof codec, "%.*s", (int)ZR_MIN(w.bytes, sizeof codec), w.text);
         if (!zr_codec_spec_has(codecs, codec, false) &&
             !zr_codec_spec_has(codecs, codec, true))
-            ZR_FAIL(err, ZARR_ERR_INVALID, "codec preference: there is no codec \"%s\"",
-                    codec);
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "codec preference: there is no codec \"%s\"", codec);
         if (pref_knows(impls, codec, &list))
             continue;
         if (!log)
-            ZR_FAIL(err, ZARR_ERR_INVALID,
-                    "codec preference: no implementation of \"%s\" is named "
-                    "\"%.*s\"",
-                    codec, n, list.text);
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "codec preference: no implementation of \"%s\" is named "
+                           "\"%.*s\"",
+                           codec, n, list.text);
         zr_log(log, ZARR_LOG_WARN,
                "codec preference: no implementation of \"%s\" is named \"%.*s\"", codec,
                n, list.text);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_preference_tell(const struct zr_placement_options *opts,

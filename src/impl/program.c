@@ -68,13 +68,12 @@ static zarr_status program_shape(struct zr_program *p, const struct zr_chain *ch
 {
     const zarr_chunk_spec *elements = &reps->rep[cut.first];
     uint8_t order[ZARR_MAX_RANK], step[ZARR_MAX_RANK];
-    zarr_status st = ZARR_OK;
 
     p->ndim = elements->ndim;
     for (int32_t i = 0; i < p->ndim; i++)
         p->order[i] = (uint8_t)i;
     for (uint32_t k = 0; k < cut.first; k++) {
-        ZR_TRY(zr_spec_order(&chain->codec[k], p->ndim, step, err));
+        ZR_CHECK(zr_spec_order(&chain->codec[k], p->ndim, step, err));
         for (int32_t i = 0; i < p->ndim; i++)
             order[i] = p->order[step[i]];
         memcpy(p->order, order, sizeof p->order[0] * (size_t)p->ndim);
@@ -88,8 +87,7 @@ static zarr_status program_shape(struct zr_program *p, const struct zr_chain *ch
     if (cut.pads && zr_dtype_is_padded(elements->dtype) &&
         !bytes_is_stage(&chain->codec[chain->a2b], elements->dtype, cut))
         p->padded = elements->dtype;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The codecs from the last one down to cut.first that are stages, in decoding order. */
@@ -263,10 +261,9 @@ zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_regist
     struct zr_place place = {.impls = impls, .opts = opts, .alloc = alloc};
     struct program_cut cut = program_cut(chain);
     struct zr_program *p = NULL;
-    zarr_status st = ZARR_OK;
 
     if (opts->encode)
-        ZR_TRY(zr_filters_encode(chain, reps->rep[chain->a2b].dtype, err));
+        ZR_CHECK(zr_filters_encode(chain, reps->rep[chain->a2b].dtype, err));
     if (reps->unsized) { /* buffers that grow are the host's (unsized_program.c) */
         host.target_device = ZARR_DEVICE_CPU;
         host.n_store_devices = 0;
@@ -275,16 +272,15 @@ zarr_status zr_program_make(struct zr_program **out, const struct zr_impl_regist
 
     cut.pads = !cut.computes && codec_is(&chain->codec[chain->a2b], ZR_STRUCTURE_BYTES) &&
                device_is_hosts(place.opts->target_device);
-    ZR_TRY(program_try(&p, &place, chain, reps, cut, err));
+    ZR_CHECK(program_try(&p, &place, chain, reps, cut, err));
     if (p->padded && !device_is_hosts(p->decoded_device)) {
         zr_program_free(p);
         p = NULL;
         cut.pads = false;
-        ZR_TRY(program_try(&p, &place, chain, reps, cut, err));
+        ZR_CHECK(program_try(&p, &place, chain, reps, cut, err));
     }
     *out = p;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* A program of the codecs from `cut` on, whose decoded side is bytes. */

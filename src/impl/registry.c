@@ -112,17 +112,14 @@ zarr_status zr_impl_register(struct zr_impl_registry *r, const zarr_codec_impl_v
 {
     const uint32_t n = (uint32_t)zr_impl_count(r);
     struct zr_impl impl = {.entry.origin = origin, .id = n, .order = n};
-    zarr_status st = ZARR_OK;
 
     if (!v)
         return zr_fail(err, ZARR_ERR_INVALID, "codec implementation: no vtable");
-    ZR_TRY(zr_struct_read(&impl.vt, sizeof impl.vt,
-                          offsetof(zarr_codec_impl_vtable, size_hint), v, ZR_TAIL_IGNORE,
-                          "zarr_codec_impl_vtable", err));
-    ZR_TRY(impl_check(r, &impl.vt, err));
-    ZR_TRY(zr_registry_add(&r->impls, &impl.entry, sizeof impl, NULL, err));
-out:
-    return st;
+    ZR_CHECK(zr_struct_read(&impl.vt, sizeof impl.vt,
+                            offsetof(zarr_codec_impl_vtable, size_hint), v,
+                            ZR_TAIL_IGNORE, "zarr_codec_impl_vtable", err));
+    ZR_CHECK(impl_check(r, &impl.vt, err));
+    return zr_registry_add(&r->impls, &impl.entry, sizeof impl, NULL, err);
 }
 
 bool zr_impl_has_device(const struct zr_impl_registry *r, int32_t device_type)

@@ -45,11 +45,10 @@ static zarr_status runner_program(const zarr_codec_runner *r, bool encode,
     const struct zr_placement_options opts = {
         .target_device = ZARR_DEVICE_CPU, .encode = encode, .trust = r->trust};
     struct zr_program *made = NULL;
-    zarr_status st = ZARR_OK;
 
     if (!there) {
-        ZR_TRY(zr_program_make_plain(&made, r->impls, &r->chain, &r->reps, &opts,
-                                     r->alloc, err));
+        ZR_CHECK(zr_program_make_plain(&made, r->impls, &r->chain, &r->reps, &opts,
+                                       r->alloc, err));
         if (atomic_compare_exchange_strong_explicit(
                 place, &there, made, memory_order_acq_rel, memory_order_acquire))
             there = made;
@@ -57,8 +56,7 @@ static zarr_status runner_program(const zarr_codec_runner *r, bool encode,
             zr_program_free(made);
     }
     *out = there;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* If both directions are wanted, one may be UNSUPPORTED: the error comes on its use. */
@@ -158,17 +156,15 @@ uint64_t zr_runner_bound(const zarr_codec_runner *r)
 zarr_status zr_buffer_stack_push(struct zr_buffer_stack *s, size_t n,
                                  const zarr_allocator *alloc, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     size_t cap = s->n;
 
     if (s->top + n > s->n) {
-        ZR_TRY(zr_grow(alloc, &s->buffer, &cap, s->top + n, sizeof *s->buffer, err));
+        ZR_CHECK(zr_grow(alloc, &s->buffer, &cap, s->top + n, sizeof *s->buffer, err));
         memset(s->buffer + s->n, 0, (cap - s->n) * sizeof *s->buffer);
         s->n = cap;
     }
     s->top += n;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_exec_room(zarr_codec_exec *exec, bool encode, uint64_t bytes,
@@ -176,13 +172,11 @@ zarr_status zr_exec_room(zarr_codec_exec *exec, bool encode, uint64_t bytes,
 {
     struct zr_thread_states *ts = exec->inner;
     struct zr_buffer_stack *s = encode ? &ts->encode : &ts->decode;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_buffer_stack_push(s, 1, ts->alloc, err));
-    ZR_TRY(zr_buffer_need(&s->buffer[s->top - 1], bytes, ts, err));
+    ZR_CHECK(zr_buffer_stack_push(s, 1, ts->alloc, err));
+    ZR_CHECK(zr_buffer_need(&s->buffer[s->top - 1], bytes, ts, err));
     *out = s->buffer[s->top - 1].p;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* While the stages run, nested runners may push buffers and so move the table. So this
@@ -274,9 +268,8 @@ zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exe
     struct zr_thread_states *ts = exec->inner;
     const size_t top = ts ? ts->encode.top : 0;
     zarr_memory got = {0};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_codec_runner_encode(r, exec, src, &got, err));
+    ZR_CHECK(zarr_codec_runner_encode(r, exec, src, &got, err));
     ts->encode.top = top;
     if (got.bytes > io->dst_bytes - *at)
         return zr_too_long(err, r->name, io->dst_bytes);
@@ -284,8 +277,7 @@ zarr_status zr_runner_encode_at(const zarr_codec_runner *r, zarr_codec_exec *exe
         memcpy(io->dst + *at, (const uint8_t *)got.handle + got.offset,
                (size_t)got.bytes);
     *at += (size_t)got.bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- runners one after another --------------------------------------------------- */

@@ -82,20 +82,17 @@ static zarr_status shard_bind_runners(struct shard_self *self,
                                       const struct zr_shard_inner_specs *parts,
                                       zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_runner_open_chain(&self->inner, spec, "codecs",
-                                spec->structure.shard->inner, &parts->chunk, err));
-    ZR_TRY(zr_runner_open_chain(&self->index, spec, "index_codecs",
-                                spec->structure.shard->index, &parts->index, err));
+    ZR_CHECK(zr_runner_open_chain(&self->inner, spec, "codecs",
+                                  spec->structure.shard->inner, &parts->chunk, err));
+    ZR_CHECK(zr_runner_open_chain(&self->index, spec, "index_codecs",
+                                  spec->structure.shard->index, &parts->index, err));
     if (!zr_fits(zr_runner_bound(self->index), &self->index_bytes))
-        ZR_FAIL(err, ZARR_ERR_LIMIT,
-                "a shard index does not fit this machine's addresses");
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "a shard index does not fit this machine's addresses");
     if (!zr_mul(self->n, zr_runner_bound(self->inner), &self->bound) ||
         !zr_add(self->bound, self->index_bytes, &self->bound))
         self->bound = UINT64_MAX;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status shard_bind(void **out, const zarr_codec_spec *spec,
@@ -192,17 +189,15 @@ static zarr_status shard_room(const struct shard_self *self, zarr_codec_exec *ex
                               zarr_error *err)
 {
     uint8_t *room = NULL;
-    zarr_status st = ZARR_OK;
 
     if (!exec->inner)
         return zr_internal(err);
     *chunk = NULL;
-    ZR_TRY(zr_exec_room(exec, encode, self->n * 2 * sizeof **pairs, &room, err));
+    ZR_CHECK(zr_exec_room(exec, encode, self->n * 2 * sizeof **pairs, &room, err));
     *pairs = (uint64_t *)(void *)room;
     if (!shard_is_one_row(self))
-        ZR_TRY(zr_exec_room(exec, encode, self->chunk_bytes, chunk, err));
-out:
-    return st;
+        ZR_CHECK(zr_exec_room(exec, encode, self->chunk_bytes, chunk, err));
+    return ZARR_OK;
 }
 
 /* CANCELLED if the caller no longer needs the result: a shard may have millions of inner
@@ -329,12 +324,9 @@ static zarr_status decode_index(const struct shard_self *self,
     const zarr_memory src =
         zr_mem_of_host((void *)(uintptr_t)(io->src + at), self->index_bytes);
     zarr_memory dst = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_codec_runner_decode(self->index, exec, &src, &dst, err));
-    ZR_TRY(zr_shard_pairs_check(&in, err));
-out:
-    return st;
+    ZR_CHECK(zarr_codec_runner_decode(self->index, exec, &src, &dst, err));
+    return zr_shard_pairs_check(&in, err);
 }
 
 /* Decodes and checks the index, and makes room for chunks and for the bytes of
@@ -407,17 +399,15 @@ static zarr_status encode_chunk(const struct shard_self *self, const uint8_t *fr
     const struct zr_thread_states *ts = exec->inner;
     const zarr_memory src = zr_mem_of_host((void *)(uintptr_t)from, self->chunk_bytes);
     const size_t at = *pos;
-    zarr_status st = ZARR_OK;
 
     if (!ts->keep_empty &&
         zr_elements_equal(from, self->chunk_bytes / self->item_bytes, self->fill,
                           (uint32_t)self->item_bytes, self->variable))
         return ZARR_OK;
-    ZR_TRY(zr_runner_encode_at(self->inner, exec, &src, io, pos, err));
+    ZR_CHECK(zr_runner_encode_at(self->inner, exec, &src, io, pos, err));
     pair[0] = at;
     pair[1] = *pos - at;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status encode_index(const struct shard_self *self,
@@ -427,17 +417,15 @@ static zarr_status encode_index(const struct shard_self *self,
     const zarr_memory src = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
     const size_t at = self->spec->index_at_end ? *pos : 0;
     zarr_memory dst = zr_mem_of_host(io->dst + at, self->index_bytes);
-    zarr_status st = ZARR_OK;
 
     if (io->dst_bytes - at < self->index_bytes)
         return zr_too_long(err, "sharding_indexed", io->dst_bytes);
-    ZR_TRY(zarr_codec_runner_encode(self->index, exec, &src, &dst, err));
+    ZR_CHECK(zarr_codec_runner_encode(self->index, exec, &src, &dst, err));
     if (dst.bytes != self->index_bytes)
-        ZR_TRY(zr_internal(err));
+        ZR_CHECK(zr_internal(err));
     if (self->spec->index_at_end)
         *pos += self->index_bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status shard_encode_one(void *self_ptr, const struct zr_host_job *io,

@@ -71,15 +71,13 @@ static zarr_status swap_bind(void **out, const zarr_codec_spec *spec,
                              const zarr_codec_binding *to, zarr_error *err)
 {
     struct array_self *self = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(array_new(&self, spec, to->decoded, err));
+    ZR_CHECK(array_new(&self, spec, to->decoded, err));
     self->dtype = to->decoded->dtype;
     self->stored = spec->structure.stored;
     self->padded = zr_dtype_is_padded(to->decoded->dtype);
     *out = self;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Encoding refuses elements with invalid unused bits; decoding sets these bits. */
@@ -87,24 +85,22 @@ static zarr_status swap_one(const struct array_self *self, const struct zr_host_
                             bool encode, size_t *used, zarr_error *err)
 {
     const size_t block = ZR_MAX(SWAP_BLOCK / self->item_bytes, (size_t)1);
-    zarr_status st = ZARR_OK;
     size_t n_items = 0;
 
-    ZR_TRY(array_check(self, io, "bytes", err));
+    ZR_CHECK(array_check(self, io, "bytes", err));
     n_items = io->src_bytes / self->item_bytes;
     for (size_t i = 0; i < n_items; i += block) {
         const size_t n = ZR_MIN(block, n_items - i), at = i * self->item_bytes;
 
         memcpy(io->dst + at, io->src + at, n * self->item_bytes);
         if (self->padded && encode)
-            ZR_TRY(zr_dtype_pad(self->dtype, io->dst + at, n, err));
+            ZR_CHECK(zr_dtype_pad(self->dtype, io->dst + at, n, err));
         else if (self->padded)
             zr_dtype_unpad(self->dtype, io->dst + at, n);
         zr_dtype_swap(self->dtype, &self->stored, io->dst + at, n);
     }
     *used = io->src_bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_BOTH_WAYS(swap)
@@ -131,10 +127,9 @@ static zarr_status permute_bind(void **out, const zarr_codec_spec *spec,
     struct array_self *self = NULL;
     size_t stride[ZARR_MAX_RANK], step = 0;
     uint8_t order[ZARR_MAX_RANK] = {0};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_spec_order(spec, to->decoded->ndim, order, err));
-    ZR_TRY(array_new(&self, spec, to->decoded, err));
+    ZR_CHECK(zr_spec_order(spec, to->decoded->ndim, order, err));
+    ZR_CHECK(array_new(&self, spec, to->decoded, err));
     step = self->item_bytes;
     for (int32_t i = self->ndim; i-- > 0;) {
         stride[i] = step;
@@ -145,8 +140,7 @@ static zarr_status permute_bind(void **out, const zarr_codec_spec *spec,
         self->stride[i] = stride[order[i]];
     }
     *out = self;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status permute_one(const struct array_self *self,

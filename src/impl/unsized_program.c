@@ -33,7 +33,6 @@ void zr_buffer_trim(struct zr_buffer *b, const struct zr_thread_states *ts)
 zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
                            const struct zr_thread_states *ts, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     size_t want = 0;
 
     if (bytes <= b->bytes && b->p)
@@ -43,13 +42,12 @@ zarr_status zr_buffer_need(struct zr_buffer *b, uint64_t bytes,
                        "a chunk does not fit this machine's addresses");
     zr_buffer_free(b, ts);
     if (ts->grant && want > ZR_BUFFER_KEEPS)
-        ZR_TRY(ts->grant->take(ts->grant->arg, want, err));
+        ZR_CHECK(ts->grant->take(ts->grant->arg, want, err));
     b->p = zr_malloc(ts->alloc, want);
     if (!b->p)
         return zr_fail_memory(err, want);
     b->bytes = want;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* One stage, and where it writes: the caller's dst, or a buffer. */
@@ -71,18 +69,15 @@ static zarr_status step_call_by(const struct unsized_step *s,
 {
     struct zr_stage_call call = {.jobs = job, .n = 1, .ts = s->g->ts};
     uint64_t need = 0;
-    zarr_status st = ZARR_OK;
 
     if (stage->impl->vt.scratch)
         need = stage->impl->vt.scratch(stage->self, 1,
                                        s->encode ? job->src.bytes : job->dst.bytes);
     if (need) {
-        ZR_TRY(zr_buffer_need(&s->g->buffer[2], need, s->g->ts, err));
+        ZR_CHECK(zr_buffer_need(&s->g->buffer[2], need, s->g->ts, err));
         call.scratch = zr_mem_of_host(s->g->buffer[2].p, need);
     }
-    st = zr_stage_run(stage, &call, s->encode, err);
-out:
-    return st;
+    return zr_stage_run(stage, &call, s->encode, err);
 }
 
 /* Runs the step by the first implementation that takes the chunk. */
@@ -309,18 +304,15 @@ zarr_status zr_unsized_decode(const struct zr_program *p, struct zr_unsized *g,
                               const zarr_memory *src, const zarr_memory *dst,
                               zarr_memory *out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (p->encode)
         return zr_internal(err);
-    ZR_TRY(unsized_run(p, g, src, dst, out, err));
+    ZR_CHECK(unsized_run(p, g, src, dst, out, err));
     if (p->decoded_exact ? out->bytes != p->decoded_bytes : out->bytes > p->decoded_bytes)
-        st = zr_fail(err, ZARR_ERR_CORRUPT,
-                     "chunk has %" PRIu64
-                     " bytes where its shape and data type need %s%" PRIu64,
-                     out->bytes, p->decoded_exact ? "" : "at most ", p->decoded_bytes);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "chunk has %" PRIu64
+                       " bytes where its shape and data type need %s%" PRIu64,
+                       out->bytes, p->decoded_exact ? "" : "at most ", p->decoded_bytes);
+    return ZARR_OK;
 }
 
 zarr_status zr_unsized_encode(const struct zr_program *p, struct zr_unsized *g,
