@@ -134,7 +134,6 @@ static zarr_status blosc_check_block(const struct zr_host_job *io, uint32_t star
 static zarr_status blosc_check_blocks(struct blosc_header *h,
                                       const struct zr_host_job *io, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     size_t table = 0;
 
     if (h->blocksize == 0 || h->blocksize > BLOSC_MAX_BLOCKSIZE ||
@@ -154,10 +153,9 @@ static zarr_status blosc_check_blocks(struct blosc_header *h,
 
         if (start < table)
             return blosc_fail(err, "a block begins in the header");
-        ZR_TRY(blosc_check_block(io, start, last ? 1 : h->n_splits, err));
+        ZR_CHECK(blosc_check_block(io, start, last ? 1 : h->n_splits, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Without its inner library c-blosc fails as for a damaged block. */

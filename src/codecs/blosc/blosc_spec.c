@@ -49,19 +49,18 @@ static zarr_status blosc_canonical(const zarr_codec_spec *raw, int format, char 
 {
     static const char *const known[] = {"typesize", "cname",     "clevel",
                                         "shuffle",  "blocksize", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int cname = format == 3 ? 3 : 0;
     int shuffle = format == 3 ? BLOSC_WORD_AUTO : BLOSC_WORD_SHUFFLE;
     int64_t clevel = 5, blocksize = 0, typesize = 0;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "typesize", !zr_conf_is_stored(raw), INT32_MAX,
-                               &typesize, err));
-    ZR_TRY(zr_conf_encoder_word(raw, "cname", blosc_cnames, &cname, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "clevel", 0, 9, &clevel, err));
-    ZR_TRY(blosc_read_shuffle(raw, &shuffle, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "blocksize", 0, BLOSC_MOST_BLOCK, &blocksize, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "typesize", !zr_conf_is_stored(raw), INT32_MAX,
+                                 &typesize, err));
+    ZR_CHECK(zr_conf_encoder_word(raw, "cname", blosc_cnames, &cname, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "clevel", 0, 9, &clevel, err));
+    ZR_CHECK(blosc_read_shuffle(raw, &shuffle, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "blocksize", 0, BLOSC_MOST_BLOCK, &blocksize, err));
     zr_conf_open(&t, text, cap);
     if (typesize)
         zr_conf_put_i64(&t, "typesize", typesize);
@@ -70,8 +69,7 @@ static zarr_status blosc_canonical(const zarr_codec_spec *raw, int format, char 
     zr_conf_put_word(&t, "shuffle", blosc_shuffles[shuffle]);
     zr_conf_put_i64(&t, "blocksize", blocksize);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* BLOSC_MAX_OVERHEAD is 16, the size of the header. Incompressible input is stored after

@@ -99,16 +99,14 @@ static zarr_status bz2_decode_one(void *self, const struct zr_host_job *io, size
                                   zarr_codec_exec *exec, zarr_error *err)
 {
     struct bz2_sides s;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(self, exec);
     bz2_sides_open(&s, io);
     do
-        ZR_TRY(bz2_one_stream(&s, io->dst_bytes, err));
+        ZR_CHECK(bz2_one_stream(&s, io->dst_bytes, err));
     while (s.z.avail_in || s.src_left);
     *used = io->dst_bytes - s.dst_left - s.z.avail_out;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(bz2_decode, bz2_decode_one)

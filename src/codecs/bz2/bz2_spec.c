@@ -10,17 +10,15 @@ static zarr_status bz2_canonical(const zarr_codec_spec *raw, int format, char *t
                                  size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"level", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t level = 1;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "level", 1, 9, &level, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "level", 1, 9, &level, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "level", level);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The bound in bzip2's manual: one percent more than the input, plus 600 bytes. */

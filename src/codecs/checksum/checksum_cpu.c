@@ -133,29 +133,25 @@ static zarr_status sum_decode_one(void *self_ptr, const struct zr_host_job *io,
 {
     const struct sum_self *self = self_ptr;
     const uint8_t *payload = NULL;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(exec);
     if (io->src_bytes > SUM_BYTES && io->src_bytes - SUM_BYTES > io->dst_bytes)
         return zr_too_long(err, self->codec, io->dst_bytes);
-    ZR_TRY(sum_check(self, io, &payload, err));
+    ZR_CHECK(sum_check(self, io, &payload, err));
     *used = io->src_bytes - SUM_BYTES;
     memcpy(io->dst, payload, *used);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status sum_within_one(void *self_ptr, const struct zr_host_job *io,
                                   size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const uint8_t *payload = NULL;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(exec);
-    ZR_TRY(sum_check(self_ptr, io, &payload, err));
+    ZR_CHECK(sum_check(self_ptr, io, &payload, err));
     *used = io->src_bytes - SUM_BYTES;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status sum_within(void *self_ptr, zarr_codec_job *job, zarr_codec_exec *exec,
@@ -163,15 +159,13 @@ static zarr_status sum_within(void *self_ptr, zarr_codec_job *job, zarr_codec_ex
 {
     const struct sum_self *self = self_ptr;
     zarr_codec_job in = {.src = job->src};
-    zarr_status st = ZARR_OK;
 
     in.dst.device_type = job->src.device_type; /* of no bytes */
-    ZR_TRY(zr_jobs_each(sum_within_one, self_ptr, &in, 1, exec, err));
+    ZR_CHECK(zr_jobs_each(sum_within_one, self_ptr, &in, 1, exec, err));
     if (!zr_mem_slice(&job->src, self->at_start ? SUM_BYTES : 0, in.dst_used, &job->dst))
         return zr_internal(err);
     job->dst_used = in.dst_used;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(sum_decode, sum_decode_one)

@@ -14,18 +14,16 @@ static zarr_status checksum_location(const zarr_codec_spec *raw, int format, int
 {
     static const char *const none[] = {NULL}, *const known[] = {"location", NULL};
     static const char *const words[] = {"end", "start", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int location = habit;
 
-    ZR_TRY(zr_conf_check_members(raw, format, format == 3 ? none : known, err));
-    ZR_TRY(zr_conf_word(raw, "location", words, &location, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, format == 3 ? none : known, err));
+    ZR_CHECK(zr_conf_word(raw, "location", words, &location, err));
     zr_conf_open(&t, text, cap);
     if (location != habit)
         zr_conf_put_word(&t, "location", words[location]);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status at_end_canonical(const zarr_codec_spec *raw, int format, char *text,
@@ -75,18 +73,16 @@ static zarr_status jenkins_canonical(const zarr_codec_spec *raw, int format, cha
                                      size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"initval", "prefix", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t initval = 0;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "initval", 0, UINT32_MAX, &initval, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_i64(raw, "initval", 0, UINT32_MAX, &initval, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "initval", initval);
-    ZR_TRY(jenkins_prefix(raw, &t, err));
+    ZR_CHECK(jenkins_prefix(raw, &t, err));
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status checksum_resolve(const zarr_codec_spec *spec,

@@ -17,19 +17,19 @@ static zarr_status cond_canonical(const zarr_codec_spec *raw, int format, char *
     int array = 0;
     const int64_t n = zarr_codec_spec_chain_codecs(raw, "codecs", &array);
     int64_t bits = (n + 7) / 8 * 8;
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
     if (n < 0)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "conditional: codecs are missing");
+        return zr_fail(err, ZARR_ERR_INVALID, "conditional: codecs are missing");
     if (array)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "conditional: codecs must be bytes->bytes codecs only");
-    ZR_TRY(zr_conf_i64(raw, "header_bits", 0, COND_BITS_MAX, &bits, err));
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "conditional: codecs must be bytes->bytes codecs only");
+    ZR_CHECK(zr_conf_i64(raw, "header_bits", 0, COND_BITS_MAX, &bits, err));
     if (bits % 8 || bits < n)
-        ZR_TRY(zr_conf_refuse(raw, "header_bits",
-                              "a multiple of 8, and a bit for each of the codecs", err));
+        ZR_CHECK(zr_conf_refuse(raw, "header_bits",
+                                "a multiple of 8, and a bit for each of the codecs",
+                                err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_raw(&t, "\"codecs\":");
     zr_conf_put_raw(&t, zarr_codec_spec_chain_json(raw, "codecs"));
@@ -37,8 +37,7 @@ static zarr_status cond_canonical(const zarr_codec_spec *raw, int format, char *
     t.any = false;
     zr_conf_put_i64(&t, "header_bits", bits);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The bound covers other writers. They may apply all codecs, even if the chunk grows. */
@@ -49,20 +48,18 @@ static zarr_status cond_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
                              .n_bytes = in->n_bytes,
                              .item_bytes_hint = in->item_bytes_hint};
     zarr_chunk_spec all = {0};
-    zarr_status st = ZARR_OK;
     int64_t bits = 0;
 
     ZR_UNUSED(fill_out);
     (void)zarr_codec_spec_i64(spec, "header_bits", &bits);
-    ZR_TRY(zarr_codec_spec_chain_resolve(spec, "codecs", &plain, &all, err));
+    ZR_CHECK(zarr_codec_spec_chain_resolve(spec, "codecs", &plain, &all, err));
     out->exact = 0;
     out->item_bytes_hint = 1;
     out->n_bytes = UINT64_MAX;
     if (all.n_bytes != UINT64_MAX)
-        st = zr_spec_set_bound(out, "conditional", ZR_MAX(in->n_bytes, all.n_bytes),
-                               (uint64_t)bits / 8, err);
-out:
-    return st;
+        return zr_spec_set_bound(out, "conditional", ZR_MAX(in->n_bytes, all.n_bytes),
+                                 (uint64_t)bits / 8, err);
+    return ZARR_OK;
 }
 
 static zarr_status cond_chain_input(const zarr_codec_spec *spec, const char *member,

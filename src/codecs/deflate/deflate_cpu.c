@@ -184,17 +184,15 @@ static zarr_status deflate_encode_one(void *self_ptr, const struct zr_host_job *
 {
     const struct deflate_self *self = self_ptr;
     struct deflate_thread *t = exec->thread_state;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(deflate_compressor(self, t, err));
+    ZR_CHECK(deflate_compressor(self, t, err));
     *used = self->gzip ? libdeflate_gzip_compress(t->compressor, io->src, io->src_bytes,
                                                   io->dst, io->dst_bytes)
                        : libdeflate_zlib_compress(t->compressor, io->src, io->src_bytes,
                                                   io->dst, io->dst_bytes);
     if (*used == 0)
-        st = zr_no_room(err, deflate_name(self));
-out:
-    return st;
+        return zr_no_room(err, deflate_name(self));
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(deflate_encode, deflate_encode_one)

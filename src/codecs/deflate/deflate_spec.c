@@ -12,40 +12,34 @@ static zarr_status level_canonical(const zarr_codec_spec *raw, int format, int64
                                    int64_t level, struct zr_conf_text *t, zarr_error *err)
 {
     static const char *const known[] = {"level", NULL};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "level", lowest, 9, &level, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "level", lowest, 9, &level, err));
     zr_conf_put_i64(t, "level", level < 0 ? 6 : level);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status gzip_canonical(const zarr_codec_spec *raw, int format, char *text,
                                   size_t cap, size_t *text_bytes, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
     zr_conf_open(&t, text, cap);
-    ZR_TRY(
+    ZR_CHECK(
         level_canonical(raw, format, format == 3 ? 0 : -1, format == 3 ? 5 : 1, &t, err));
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status zlib_canonical(const zarr_codec_spec *raw, int format, char *text,
                                   size_t cap, size_t *text_bytes, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
     zr_conf_open(&t, text, cap);
-    ZR_TRY(level_canonical(raw, format, -1, 1, &t, err));
+    ZR_CHECK(level_canonical(raw, format, -1, 1, &t, err));
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* In the worst case deflate stores all blocks, at 5 bytes each. libdeflate's blocks,

@@ -25,17 +25,15 @@ static zarr_status filter_bind(void **out, const zarr_codec_spec *spec,
     const zarr_allocator *alloc = zarr_codec_spec_allocator(spec);
     struct filter_self *self = NULL;
     struct zr_filter f;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_filter_read(spec, to->decoded->dtype, &f, err));
+    ZR_CHECK(zr_filter_read(spec, to->decoded->dtype, &f, err));
     self = zr_malloc(alloc, sizeof *self);
     if (!self)
         return zr_fail_memory(err, sizeof *self);
     *self =
         (struct filter_self){.alloc = alloc, .name = zarr_codec_spec_name(spec), .f = f};
     *out = self;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- arithmetic ------------------------------------------------------------------ */
@@ -118,7 +116,6 @@ static zarr_status filter_scale_whole(const struct filter_self *self, uint8_t *d
 {
     const struct zr_filter *f = &self->f;
     const bool sign = f->dtype.kind == ZARR_KIND_INT;
-    zarr_status st = ZARR_OK;
     uint64_t w[ZR_BLOCK];
     double v[ZR_BLOCK];
 
@@ -127,12 +124,12 @@ static zarr_status filter_scale_whole(const struct filter_self *self, uint8_t *d
         filter_scale(8, f->offset.f, f->scale.f, v, n);
         goto real;
     }
-    ZR_TRY(filter_whole(self, "offset", &f->offset, err));
+    ZR_CHECK(filter_whole(self, "offset", &f->offset, err));
     zr_block_whole(&f->dtype, src, n, w);
     for (size_t i = 0; i < n; i++)
         w[i] = zr_numpy_wrap(&f->dtype, w[i] - f->offset.u);
     if (f->scale.whole) {
-        ZR_TRY(filter_whole(self, "scale", &f->scale, err));
+        ZR_CHECK(filter_whole(self, "scale", &f->scale, err));
         for (size_t i = 0; i < n; i++)
             w[i] = zr_numpy_wrap(&f->dtype, w[i] * f->scale.u);
         zr_block_put_whole(&f->astype, dst, w, n, sign);
@@ -144,8 +141,7 @@ real:
     for (size_t i = 0; i < n; i++)
         v[i] = rint(v[i]);
     zr_block_put_real(&f->astype, dst, v, n);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Keeps all bits, including those of a NaN. */

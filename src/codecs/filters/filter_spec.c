@@ -211,16 +211,14 @@ static zarr_status filter_quantum(const zarr_codec_spec *raw, double *quantum,
 {
     int64_t digits = 0;
     double exponent;
-    zarr_status st = ZARR_OK;
 
     if (!zr_conf_has(raw, "digits") && !zr_conf_is_stored(raw))
         return zr_fail(err, ZARR_ERR_INVALID, "quantize: digits is missing");
-    ZR_TRY(zr_conf_encoder_i64(raw, "digits", -300, 300, &digits, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "digits", -300, 300, &digits, err));
     exponent = log10(pow(10.0, -(double)digits));
     exponent = exponent < 0 ? floor(exponent) : ceil(exponent);
     *quantum = pow(2.0, ceil(log2(pow(10.0, -exponent))));
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
@@ -324,31 +322,28 @@ static zarr_status filter_canonical(const zarr_codec_spec *raw, int format, char
     const bool array = filter_is_between_arrays(raw);
     struct zr_filter f = {0};
     struct zr_filter_factor factor;
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     double quantum = 0;
 
-    ZR_TRY(zr_conf_check_members(raw, format, form->known, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, form->known, err));
     if (filter_read_nothing(raw, form, &f))
         goto write;
     if (!array || form->kind == ZR_FILTER_DELTA || zr_conf_has(raw, form->dtype))
-        ZR_TRY(filter_type(raw, form, form->dtype, &f.dtype, &f.unit, err));
+        ZR_CHECK(filter_type(raw, form, form->dtype, &f.dtype, &f.unit, err));
     f.astype = f.dtype;
     f.asunit = f.unit;
     if (zr_conf_has(raw, form->astype) || form->kind == ZR_FILTER_ASTYPE)
-        ZR_TRY(filter_type(raw, form, form->astype, &f.astype, &f.asunit, err));
-    ZR_TRY(filter_fit(form, &f, err));
+        ZR_CHECK(filter_type(raw, form, form->astype, &f.astype, &f.asunit, err));
+    ZR_CHECK(filter_fit(form, &f, err));
     if (form->kind == ZR_FILTER_SCALE) {
-        ZR_TRY(filter_factor(raw, form, "scale", &factor, err));
-        ZR_TRY(filter_factor(raw, form, "offset", &factor, err));
+        ZR_CHECK(filter_factor(raw, form, "scale", &factor, err));
+        ZR_CHECK(filter_factor(raw, form, "offset", &factor, err));
     }
     if (form->kind == ZR_FILTER_QUANTIZE)
-        ZR_TRY(filter_quantum(raw, &quantum, err));
+        ZR_CHECK(filter_quantum(raw, &quantum, err));
 write:
     zr_conf_open(&t, text, cap);
-    ZR_TRY(filter_write(raw, form, &f, &t, text_bytes, err));
-out:
-    return st;
+    return filter_write(raw, form, &f, &t, text_bytes, err);
 }
 
 /* Reads the types that the configuration names. The other types get kind 0. */
@@ -378,20 +373,17 @@ static zarr_status filter_spell(const zarr_codec_spec *spec, zarr_codec_spelling
     const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
     const bool array = filter_is_between_arrays(spec);
     const bool big = how->format == 2 && (how->flags & ZARR_SPELLING_BIG_ENDIAN);
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     struct zr_filter f;
 
     *text_bytes = 0;
     if (how->format == 2 ? !array : !(how->flags & ZARR_SPELLING_BETWEEN_ARRAYS))
         return ZARR_OK;
-    ZR_TRY(filter_read_types(spec, form, &f, err));
+    ZR_CHECK(filter_read_types(spec, form, &f, err));
     f.dtype.big = f.dtype.bytes > 1 && big;
     f.astype.big = f.astype.bytes > 1 && big;
     zr_conf_open(&t, text, cap);
-    st = filter_write(spec, form, &f, &t, text_bytes, err);
-out:
-    return st;
+    return filter_write(spec, form, &f, &t, text_bytes, err);
 }
 
 /* Adds the types that the configuration of a filter between arrays omits. */
@@ -400,7 +392,6 @@ static zarr_status filter_complete(const zarr_codec_spec *spec, const zarr_chunk
                                    size_t *text_bytes, zarr_error *err)
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     struct zr_filter f;
 
@@ -408,12 +399,10 @@ static zarr_status filter_complete(const zarr_codec_spec *spec, const zarr_chunk
     *text_bytes = 0;
     if (zr_conf_has(spec, form->dtype) && zr_conf_has(spec, form->astype))
         return ZARR_OK;
-    ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
+    ZR_CHECK(zr_filter_read(spec, in->dtype, &f, err));
     f.dtype.big = f.astype.big = false;
     zr_conf_open(&t, text, cap);
-    st = filter_write(spec, form, &f, &t, text_bytes, err);
-out:
-    return st;
+    return filter_write(spec, form, &f, &t, text_bytes, err);
 }
 
 static zarr_status filter_elements(const zarr_codec_spec *spec, const char *in,

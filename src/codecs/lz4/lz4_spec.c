@@ -9,18 +9,16 @@ static zarr_status lz4_canonical(const zarr_codec_spec *raw, int format, char *t
                                  size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"acceleration", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t acceleration = 1;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "acceleration", INT32_MIN, INT32_MAX, &acceleration,
-                               err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "acceleration", INT32_MIN, INT32_MAX, &acceleration,
+                                 err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "acceleration", acceleration);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* LZ4_COMPRESSBOUND() adds one length byte for each 255 literals, and 16 bytes. The

@@ -260,18 +260,18 @@ static zarr_status lzma_canonical(const zarr_codec_spec *raw, int format, char *
 {
     static const char *const known[] = {"format", "check", "preset", "filters", NULL};
     struct zr_lzma_filter f[ZR_LZMA_FILTERS_MAX];
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t container = LZMA_FORMAT_XZ, check = -1, preset = -1;
     uint32_t n = 0;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "format", LZMA_FORMAT_XZ, LZMA_FORMAT_RAW, &container, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "check", -1, 10, &check, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(
+        zr_conf_i64(raw, "format", LZMA_FORMAT_XZ, LZMA_FORMAT_RAW, &container, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "check", -1, 10, &check, err));
     if (zr_conf_is_stored(raw) && lzma_check_check(check, container, NULL) != ZARR_OK)
         check = -1;
-    ZR_TRY(lzma_check_check(check, container, err));
-    ZR_TRY(lzma_read_encoder(raw, container, f, &n, &preset, err));
+    ZR_CHECK(lzma_check_check(check, container, err));
+    ZR_CHECK(lzma_read_encoder(raw, container, f, &n, &preset, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "format", container);
     zr_conf_put_i64(&t, "check", check);
@@ -281,8 +281,7 @@ static zarr_status lzma_canonical(const zarr_codec_spec *raw, int format, char *
         zr_conf_put_raw(&t, ",\"preset\":null");
     lzma_put_filters(&t, f, n);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* LZMA2 stores incompressible input in pieces of 64 KiB. LZMA1 cannot store: its output

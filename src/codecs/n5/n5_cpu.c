@@ -235,7 +235,6 @@ static zarr_status n5_encode_one(void *self_ptr, const struct zr_host_job *io,
     const zarr_memory chunk = zr_mem_of_host((void *)(uintptr_t)io->src, io->src_bytes);
     struct n5_block b = {.bytes = self->bytes};
     zarr_memory block = exec->scratch, dst = {0};
-    zarr_status st = ZARR_OK;
 
     if (io->src_bytes != self->bytes || block.bytes < self->bytes)
         return zr_internal(err);
@@ -250,14 +249,13 @@ static zarr_status n5_encode_one(void *self_ptr, const struct zr_host_job *io,
     dst = zr_mem_of_host(io->dst + head, io->dst_bytes - head);
     block = self->compressor ? block : dst;
     block.bytes = self->bytes;
-    ZR_TRY(n5_copy(self, &b, &block, &chunk, true, err));
+    ZR_CHECK(n5_copy(self, &b, &block, &chunk, true, err));
     if (self->compressor)
-        ZR_TRY(zarr_codec_runner_encode(self->compressor, exec, &block, &dst, err));
+        ZR_CHECK(zarr_codec_runner_encode(self->compressor, exec, &block, &dst, err));
     else
         dst.bytes = self->bytes;
     *used = head + (size_t)dst.bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(n5_encode, n5_encode_one)

@@ -32,17 +32,15 @@ static zarr_status n5_canonical(const zarr_codec_spec *raw, int format, char *te
                                 size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"codecs", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(n5_check_chain(raw, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(n5_check_chain(raw, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_raw(&t, "\"codecs\":");
     zr_conf_put_raw(&t, zarr_codec_spec_chain_json(raw, "codecs"));
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The data types of N5: integers of 8 to 64 bits, floats of 32 and 64 bits. */
@@ -60,12 +58,11 @@ static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_
                                   zarr_error *err)
 {
     struct zr_chain_layout layout;
-    zarr_status st = ZARR_OK;
 
     if (!n5_takes(in->dtype))
         return zr_spec_refuse_dtype(
             spec, in->dtype, "N5's: integers of 8 to 64 bits, float32 and float64", err);
-    ZR_TRY(zr_spec_chain_layout(spec, "codecs", in->ndim, &layout, err));
+    ZR_CHECK(zr_spec_chain_layout(spec, "codecs", in->ndim, &layout, err));
     for (int32_t i = 0; i < in->ndim; i++) {
         if (layout.order[i] != in->ndim - 1 - i)
             return zr_fail(err, ZARR_ERR_INVALID,
@@ -79,27 +76,24 @@ static zarr_status n5_check_array(const zarr_codec_spec *spec, const zarr_chunk_
     if (zr_dtype_has_order(in->dtype) && layout.byte_order != ZARR_ORDER_BIG)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "n5_default: bytes: endian must be \"big\"");
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status n5_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                               zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
     zarr_chunk_spec inner = {0};
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out);
     _Static_assert(ZARR_MAX_RANK <= N5_NDIM_MAX,
                    "the header counts dimensions in 16 bits");
-    ZR_TRY(zr_spec_needs_length(spec, in, err));
-    ZR_TRY(n5_check_array(spec, in, err));
-    ZR_TRY(zarr_codec_spec_chain_resolve(spec, "codecs", in, &inner, err));
+    ZR_CHECK(zr_spec_needs_length(spec, in, err));
+    ZR_CHECK(n5_check_array(spec, in, err));
+    ZR_CHECK(zarr_codec_spec_chain_resolve(spec, "codecs", in, &inner, err));
     out->n_bytes = UINT64_MAX;
     out->exact = 0;
     out->item_bytes_hint = 1;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status n5_chain_input(const zarr_codec_spec *spec, const char *member,

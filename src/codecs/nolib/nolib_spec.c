@@ -23,18 +23,17 @@ static zarr_status pcodec_canonical(const zarr_codec_spec *raw, int format, char
     static const char *const deltas[] = {"auto", "none", "try_consecutive",
                                          "try_lookback", NULL};
     static const char *const pagings[] = {"equal_pages_up_to", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t level = 8, order = -1, pages = 262144;
     int mode = 0, delta = 0, paging = 0;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "level", 0, 12, &level, err));
-    ZR_TRY(zr_conf_encoder_word(raw, "mode_spec", modes, &mode, err));
-    ZR_TRY(zr_conf_encoder_word(raw, "delta_spec", deltas, &delta, err));
-    ZR_TRY(zr_conf_encoder_word(raw, "paging_spec", pagings, &paging, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "delta_encoding_order", 0, 7, &order, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "equal_pages_up_to", 1, INT64_MAX, &pages, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "level", 0, 12, &level, err));
+    ZR_CHECK(zr_conf_encoder_word(raw, "mode_spec", modes, &mode, err));
+    ZR_CHECK(zr_conf_encoder_word(raw, "delta_spec", deltas, &delta, err));
+    ZR_CHECK(zr_conf_encoder_word(raw, "paging_spec", pagings, &paging, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "delta_encoding_order", 0, 7, &order, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "equal_pages_up_to", 1, INT64_MAX, &pages, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "level", level);
     zr_conf_put_word(&t, "mode_spec", modes[mode]);
@@ -46,8 +45,7 @@ static zarr_status pcodec_canonical(const zarr_codec_spec *raw, int format, char
         zr_conf_put_raw(&t, ",\"delta_encoding_order\":null");
     zr_conf_put_i64(&t, "equal_pages_up_to", pages);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status pcodec_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
@@ -81,17 +79,15 @@ static zarr_status gdeflate_canonical(const zarr_codec_spec *raw, int format, ch
                                       size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"level", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t level = 6;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "level", 0, 12, &level, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "level", 0, 12, &level, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "level", level);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static const char *const gdeflate_aliases[] = {

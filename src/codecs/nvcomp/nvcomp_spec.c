@@ -88,24 +88,21 @@ static zarr_status nvcomp_canonical(const zarr_codec_spec *raw, int format, char
                                     size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"algorithm", "options", "has_header", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int algorithm = 0, again = 0;
     bool header = false;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(nvcomp_algorithm(raw, &algorithm, err));
-    ZR_TRY(nvcomp_read_options(raw, algorithm, &header, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(nvcomp_algorithm(raw, &algorithm, err));
+    ZR_CHECK(nvcomp_read_options(raw, algorithm, &header, err));
     again = header; /* in a configuration that is canonical already */
-    ZR_TRY(zr_conf_bool(raw, "has_header", &again, err));
+    ZR_CHECK(zr_conf_bool(raw, "has_header", &again, err));
     if (again != header)
-        ZR_TRY(zr_conf_refuse(raw, "has_header", "in options", err));
+        ZR_CHECK(zr_conf_refuse(raw, "has_header", "in options", err));
     zr_conf_open(&t, text, cap);
     nvcomp_put(&t, raw, algorithm);
     zr_conf_put_bool(&t, "has_header", header);
-    st = zr_conf_end(&t, text_bytes, err);
-out:
-    return st;
+    return zr_conf_end(&t, text_bytes, err);
 }
 
 /* As KvikIO writes it. */
@@ -113,19 +110,16 @@ static zarr_status nvcomp_spell(const zarr_codec_spec *spec, zarr_codec_spelling
                                 char *text, size_t cap, size_t *text_bytes,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int algorithm = 0;
 
     *text_bytes = 0;
     if (how->format == 3) /* only shown */
         return ZARR_OK;
-    ZR_TRY(nvcomp_algorithm(spec, &algorithm, err));
+    ZR_CHECK(nvcomp_algorithm(spec, &algorithm, err));
     zr_conf_open(&t, text, cap);
     nvcomp_put(&t, spec, algorithm);
-    st = zr_conf_end(&t, text_bytes, err);
-out:
-    return st;
+    return zr_conf_end(&t, text_bytes, err);
 }
 
 /* Snappy grows most, by a sixth and 32 bytes. GPUs may give more than the libraries of

@@ -224,19 +224,17 @@ static zarr_status json_item(const struct zr_objects *self, struct zr_values *t,
                              zarr_error *err)
 {
     zarr_vlen item = {0};
-    zarr_status st = ZARR_OK;
 
     if (self->type.kind)
         return json2_number(self, v, i, to, err);
     if (v->type == ZR_JSON_STRING) {
         item = (zarr_vlen){v->u.text.ptr, v->u.text.bytes};
-        ZR_TRY(zr_value_escape(t, &item, err));
+        ZR_CHECK(zr_value_escape(t, &item, err));
     } else {
-        ZR_TRY(zr_value_text(t, v, &item, err));
+        ZR_CHECK(zr_value_text(t, v, &item, err));
     }
     memcpy(to, &item, sizeof item);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Checks the type and the shape that follow the elements. */
@@ -244,30 +242,27 @@ static zarr_status json_tail(const struct zr_objects *self, const struct zr_nest
                              const struct zr_json *type, zarr_error *err)
 {
     const struct zr_json *shape = type->next, *v = NULL;
-    zarr_status st = ZARR_OK;
     uint64_t size = 0;
 
     if (type->type != ZR_JSON_STRING)
         return zr_objects_wrong_list(self, nest->dims[0], err);
-    ZR_TRY(zr_objects_type(self, type->u.text.ptr, type->u.text.bytes, err));
+    ZR_CHECK(zr_objects_type(self, type->u.text.ptr, type->u.text.bytes, err));
     if (!zr_json_is(shape, ZR_JSON_ARRAY) || zr_json_count(shape) != (size_t)nest->ndim)
         return zr_objects_wrong_shape(self, err);
     v = shape->u.children.first;
     for (int32_t d = 0; d < nest->ndim; d++, v = v->next)
         if (!zr_json_u64(v, &size) || size != nest->dims[d])
             return zr_objects_wrong_shape(self, err);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status json_read(const struct zr_objects *self, struct zr_values *t,
                              const struct zr_host_job *io, zarr_error *err)
 {
     const struct zr_json *next[ZARR_MAX_RANK] = {NULL}, *root = NULL, *v = NULL;
-    zarr_status st = ZARR_OK;
     struct zr_nest nest;
 
-    ZR_TRY(json_parse_chunk(self, t, io, err));
+    ZR_CHECK(json_parse_chunk(self, t, io, err));
     root = t->doc.root;
     zr_nest_begin(
         &nest, self,
@@ -287,13 +282,11 @@ static zarr_status json_read(const struct zr_objects *self, struct zr_values *t,
             next[d] = v->u.children.first;
         }
         v = next[nest.leaf];
-        ZR_TRY(json_item(self, t, v, i, io->dst + i * self->each, err));
+        ZR_CHECK(json_item(self, t, v, i, io->dst + i * self->each, err));
         next[nest.leaf] = v->next;
         zr_nest_step(&nest);
     }
-    st = json_tail(self, &nest, next[0], err);
-out:
-    return st;
+    return json_tail(self, &nest, next[0], err);
 }
 
 static const struct zr_objects_form json_form = {.put = json_put, .read = json_read};

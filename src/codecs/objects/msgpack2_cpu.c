@@ -200,7 +200,6 @@ static zarr_status pack_read_node(struct pack_value *r, struct zr_json **out, ui
     const unsigned type = pack_type(r->f);
     struct zr_json_doc *doc = &r->t->doc;
     struct zr_numpy_value v = {0};
-    zarr_status st = ZARR_OK;
     zarr_vlen text = {0};
     uint32_t kind = 0;
     bool map = false;
@@ -212,25 +211,24 @@ static zarr_status pack_read_node(struct pack_value *r, struct zr_json **out, ui
         r->f->p++;
         *out = zr_json_new(doc, ZR_JSON_NULL);
     } else if (pack_is_text(type)) {
-        ZR_TRY(pack_read_text(r, &text, err));
+        ZR_CHECK(pack_read_text(r, &text, err));
         *out = zr_json_new_string(doc, text.data, (size_t)text.bytes);
     } else if (pack_is_list(type) || (type & 0xF0) == 0x80 || type == 0xDE ||
                type == 0xDF) {
         if (!msgpack_count(r->f, &map, n))
-            ZR_TRY(pack_cut(r, err));
+            ZR_CHECK(pack_cut(r, err));
         r->maps |= map;
         *out = zr_json_new(doc, map ? ZR_JSON_OBJECT : ZR_JSON_ARRAY);
     } else {
         if (!pack_plain(r->f, &kind, &v))
-            ZR_TRY(pack_cut(r, err));
+            ZR_CHECK(pack_cut(r, err));
         if (!kind)
-            ZR_TRY(zr_objects_no_json(r->self, pack_kind(type), r->i, err));
+            ZR_CHECK(zr_objects_no_json(r->self, pack_kind(type), r->i, err));
         *out = zr_value_new_number(doc, kind, v);
     }
     if (!zr_json_is_ok(doc))
-        st = zr_fail_memory(err, 0);
-out:
-    return st;
+        return zr_fail_memory(err, 0);
+    return ZARR_OK;
 }
 
 /* Reads the next value of the innermost list or map, with its key. */
@@ -238,22 +236,20 @@ static zarr_status pack_read_next(struct pack_value *r, struct zr_json **out, ui
                                   zarr_error *err)
 {
     struct zr_json *in = r->depth ? r->around[r->depth - 1].v : NULL;
-    zarr_status st = ZARR_OK;
     zarr_vlen key = {0};
 
     if (zr_json_is(in, ZR_JSON_OBJECT)) {
         if (pack_type(r->f) != 0xC1 && !pack_is_text(pack_type(r->f)))
-            ZR_TRY(zr_objects_no_json(r->self, "a key that is not text", r->i, err));
-        ZR_TRY(pack_type(r->f) == 0xC1 ? pack_cut(r, err) : ZARR_OK);
-        ZR_TRY(pack_read_text(r, &key, err));
+            ZR_CHECK(zr_objects_no_json(r->self, "a key that is not text", r->i, err));
+        ZR_CHECK(pack_type(r->f) == 0xC1 ? pack_cut(r, err) : ZARR_OK);
+        ZR_CHECK(pack_read_text(r, &key, err));
     }
-    ZR_TRY(pack_read_node(r, out, n, err));
+    ZR_CHECK(pack_read_node(r, out, n, err));
     if (zr_json_is(in, ZR_JSON_OBJECT))
         zr_json_add(&r->t->doc, in, key.data, (size_t)key.bytes, *out);
     else if (in)
         zr_json_append(&r->t->doc, in, *out);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* JSON has no object with a key twice. The parser tells so of the text. */
@@ -271,24 +267,24 @@ static zarr_status pack_check_keys(struct pack_value *r, const zarr_vlen *item,
 static zarr_status pack_other(struct pack_value *r, zarr_vlen *item, zarr_error *err)
 {
     struct zr_json *root = NULL, *v = NULL;
-    zarr_status st = ZARR_OK;
     uint64_t n = 0, n_values = 0;
 
     do {
         if (n_values++ == r->self->most_values)
-            ZR_FAIL_LIMIT(err, "variable_chunk_bytes",
-                          r->self->most_values * sizeof(struct zr_json),
-                          "msgpack2: element %" PRIu64
-                          " has more values than the limit has room for",
-                          r->i);
-        ZR_TRY(pack_read_next(r, &v, &n, err));
+            return zr_fail_limit(err, "variable_chunk_bytes",
+                                 r->self->most_values * sizeof(struct zr_json),
+                                 "msgpack2: element %" PRIu64
+                                 " has more values than the limit has room for",
+                                 r->i);
+        ZR_CHECK(pack_read_next(r, &v, &n, err));
         root = root ? root : v;
         if (r->depth)
             r->around[r->depth - 1].left--;
         if (n && r->depth == ZR_VALUE_DEPTH)
-            ZR_FAIL(err, ZARR_ERR_LIMIT,
-                    "msgpack2: element %" PRIu64 " has lists and maps more than %d deep",
-                    r->i, ZR_VALUE_DEPTH);
+            return zr_fail(err, ZARR_ERR_LIMIT,
+                           "msgpack2: element %" PRIu64
+                           " has lists and maps more than %d deep",
+                           r->i, ZR_VALUE_DEPTH);
         if (n) {
             r->around[r->depth].v = v;
             r->around[r->depth++].left = n;
@@ -296,11 +292,10 @@ static zarr_status pack_other(struct pack_value *r, zarr_vlen *item, zarr_error 
         while (r->depth && !r->around[r->depth - 1].left)
             r->depth--;
     } while (r->depth);
-    ZR_TRY(zr_value_text(r->t, root, item, err));
+    ZR_CHECK(zr_value_text(r->t, root, item, err));
     if (r->maps)
-        st = pack_check_keys(r, item, err);
-out:
-    return st;
+        return pack_check_keys(r, item, err);
+    return ZARR_OK;
 }
 
 static zarr_status pack_item(const struct zr_objects *self, struct zr_values *t,
@@ -309,7 +304,6 @@ static zarr_status pack_item(const struct zr_objects *self, struct zr_values *t,
 {
     struct pack_value r;
     const unsigned type = pack_type(f);
-    zarr_status st = ZARR_OK;
     zarr_vlen item = {0};
 
     if (type == 0xC1)
@@ -323,43 +317,39 @@ static zarr_status pack_item(const struct zr_objects *self, struct zr_values *t,
     r.depth = 0;
     r.maps = false;
     if (pack_is_text(type)) {
-        ZR_TRY(pack_read_text(&r, &item, err));
-        ZR_TRY(zr_value_escape(t, &item, err));
+        ZR_CHECK(pack_read_text(&r, &item, err));
+        ZR_CHECK(zr_value_escape(t, &item, err));
     } else {
-        ZR_TRY(pack_other(&r, &item, err));
+        ZR_CHECK(pack_other(&r, &item, err));
     }
     memcpy(to, &item, sizeof item);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status pack_tail(const struct zr_objects *self, const struct zr_nest *nest,
                              struct pack_from *f, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     zarr_vlen type = {0};
     uint64_t n = 0;
 
     if (!pack_is_text(pack_type(f)) || !pack_text(f, &type))
         return zr_objects_wrong_list(self, nest->dims[0], err);
-    ZR_TRY(zr_objects_type(self, type.data, (size_t)type.bytes, err));
+    ZR_CHECK(zr_objects_type(self, type.data, (size_t)type.bytes, err));
     if (!pack_list(f, &n) || n != (uint64_t)nest->ndim)
         return zr_objects_wrong_shape(self, err);
     for (int32_t d = 0; d < nest->ndim; d++)
         if (!pack_number(f, &n) || n != nest->dims[d])
             return zr_objects_wrong_shape(self, err);
     if (f->p != f->end)
-        st = zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes after the shape", self->codec,
-                     (size_t)(f->end - f->p));
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes after the shape",
+                       self->codec, (size_t)(f->end - f->p));
+    return ZARR_OK;
 }
 
 static zarr_status msgpack_read(const struct zr_objects *self, struct zr_values *t,
                                 const struct zr_host_job *io, zarr_error *err)
 {
     struct pack_from f = {io->src, io->src + io->src_bytes};
-    zarr_status st = ZARR_OK;
     struct zr_nest nest;
     uint64_t n = 0;
     bool list;
@@ -374,12 +364,10 @@ static zarr_status msgpack_read(const struct zr_objects *self, struct zr_values 
             if (!pack_list(&f, &n) || n != nest.dims[d])
                 return zr_objects_fail(self, "is not in a list of the chunk's shape", i,
                                        err);
-        ZR_TRY(pack_item(self, t, &f, i, io->dst + i * self->each, err));
+        ZR_CHECK(pack_item(self, t, &f, i, io->dst + i * self->each, err));
         zr_nest_step(&nest);
     }
-    st = pack_tail(self, &nest, &f, err);
-out:
-    return st;
+    return pack_tail(self, &nest, &f, err);
 }
 
 static const struct zr_objects_form msgpack_form = {.put = zr_msgpack_put,

@@ -57,20 +57,17 @@ static void fill_respell(struct zr_json_doc *doc, struct zr_json *root)
 static zarr_status fill_element(struct zr_values *t, const char *json, bool respell,
                                 zarr_vlen *item, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(fill_parse(&t->doc, json, err));
+    ZR_CHECK(fill_parse(&t->doc, json, err));
     if (t->doc.root->type == ZR_JSON_STRING) {
         *item = (zarr_vlen){t->doc.root->u.text.ptr, t->doc.root->u.text.bytes};
         return zr_value_escape(t, item, err);
     }
     if (respell)
         fill_respell(&t->doc, t->doc.root);
-    ZR_TRY(zr_value_text(t, t->doc.root, item, err));
+    ZR_CHECK(zr_value_text(t, t->doc.root, item, err));
     if (!zr_json_is_ok(&t->doc))
-        st = zr_fail_memory(err, item->bytes);
-out:
-    return st;
+        return zr_fail_memory(err, item->bytes);
+    return ZARR_OK;
 }
 
 zarr_status zr_object_fill_read(const zarr_codec_spec *spec, const zarr_dtype *dtype,
@@ -107,10 +104,9 @@ static zarr_status fill_check(const zarr_codec_spec *spec, const struct zr_json 
     struct zr_json2 json;
     int single = 0;
     const char *why = NULL;
-    zarr_status st = ZARR_OK;
 
     if (zr_streq(zarr_codec_spec_name(spec), "json2")) {
-        ZR_TRY(zr_spec_json2(spec, &json, err));
+        ZR_CHECK(zr_spec_json2(spec, &json, err));
         rule = (struct zr_value_rule){.any_integer = true, .any_float = !json.finite};
     } else {
         (void)zarr_codec_spec_bool(spec, "use_single_float", &single);
@@ -118,10 +114,9 @@ static zarr_status fill_check(const zarr_codec_spec *spec, const struct zr_json 
     }
     why = zr_value_unfit(&rule, v);
     if (why)
-        st = zr_fail(err, ZARR_ERR_INVALID, "fill_value %s, which chunks cannot store",
-                     why);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID, "fill_value %s, which chunks cannot store",
+                       why);
+    return ZARR_OK;
 }
 
 zarr_status zr_object_fill_write(const zarr_codec_spec *spec, const zarr_dtype *dtype,

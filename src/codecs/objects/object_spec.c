@@ -126,11 +126,10 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
     const char *encoding = zarr_codec_spec_text(spec, "encoding");
     const struct zr_json *separators = zr_conf_value(spec, "separators");
     int ascii = 1, nan = 1;
-    zarr_status st = ZARR_OK;
 
     *out = (struct zr_json2){.comma = zr_conf_has(spec, "indent") ? ", " : ","};
-    ZR_TRY(zr_conf_encoder_bool(spec, "ensure_ascii", &ascii, err));
-    ZR_TRY(zr_conf_encoder_bool(spec, "allow_nan", &nan, err));
+    ZR_CHECK(zr_conf_encoder_bool(spec, "ensure_ascii", &ascii, err));
+    ZR_CHECK(zr_conf_encoder_bool(spec, "allow_nan", &nan, err));
     out->finite = !nan;
     out->ascii = ascii != 0 || json_is_encoding(encoding, plain);
     if (zr_conf_has(spec, "encoding") && !json_is_encoding(encoding, utf8) &&
@@ -140,9 +139,8 @@ zarr_status zr_spec_json2(const zarr_codec_spec *spec, struct zr_json2 *out,
                        encoding ? encoding : "?");
     if (zr_conf_has(spec, "separators") && !json_separators(separators, &out->comma) &&
         !zr_conf_is_stored(spec))
-        st = zr_conf_refuse(spec, "separators", "two texts, a comma in the first", err);
-out:
-    return st;
+        return zr_conf_refuse(spec, "separators", "two texts, a comma in the first", err);
+    return ZARR_OK;
 }
 
 static zarr_status json_canonical(const zarr_codec_spec *raw, int format, char *text,
@@ -152,14 +150,11 @@ static zarr_status json_canonical(const zarr_codec_spec *raw, int format, char *
     const char *comma = NULL;
     const bool as_given = json_separators(zr_conf_value(raw, "separators"), &comma);
     struct zr_json2 ignored;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_conf_check_members(raw, format, json_members, err));
-    ZR_TRY(zr_spec_json2(raw, &ignored, err));
-    st = object_put(raw, as_given ? json_members : json_no_separators, bools, text, cap,
-                    text_bytes, err);
-out:
-    return st;
+    ZR_CHECK(zr_conf_check_members(raw, format, json_members, err));
+    ZR_CHECK(zr_spec_json2(raw, &ignored, err));
+    return object_put(raw, as_given ? json_members : json_no_separators, bools, text, cap,
+                      text_bytes, err);
 }
 
 static zarr_status json_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
@@ -196,19 +191,17 @@ static zarr_status msgpack_canonical(const zarr_codec_spec *raw, int format, cha
     static const char *const bools[] = {"raw", "use_single_float", "use_bin_type", NULL};
     int bytes = 0, ignored = 0;
     uint64_t zero = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_conf_check_members(raw, format, msgpack_members, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, msgpack_members, err));
     if (!zr_conf_is_stored(raw) || !zr_json_u64(zr_conf_value(raw, "raw"), &zero) || zero)
-        ZR_TRY(zr_conf_bool(raw, "raw", &bytes, err));
-    ZR_TRY(zr_conf_encoder_bool(raw, "use_single_float", &ignored, err));
-    ZR_TRY(zr_conf_encoder_bool(raw, "use_bin_type", &ignored, err));
+        ZR_CHECK(zr_conf_bool(raw, "raw", &bytes, err));
+    ZR_CHECK(zr_conf_encoder_bool(raw, "use_single_float", &ignored, err));
+    ZR_CHECK(zr_conf_encoder_bool(raw, "use_bin_type", &ignored, err));
     if (bytes)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "msgpack2: with raw the elements are bytes; only text is supported");
-    st = object_put(raw, msgpack_members, bools, text, cap, text_bytes, err);
-out:
-    return st;
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "msgpack2: with raw the elements are bytes; only text is supported");
+    return object_put(raw, msgpack_members, bools, text, cap, text_bytes, err);
 }
 
 /* MessagePack lists have 32-bit lengths. Here two entries follow the elements. */
@@ -290,17 +283,14 @@ static zarr_status categorize_canonical(const zarr_codec_spec *raw, int format,
     static const char *const known[] = {"labels", "dtype", "astype", NULL};
     const char *dtype = zarr_codec_spec_text(raw, "dtype");
     struct zr_categorize ignored;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_spec_categorize(raw, &ignored, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_spec_categorize(raw, &ignored, err));
     if (!dtype)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "categorize: dtype must be \"|O\" or a NumPy type such as "
                        "\"<U8\"");
-    st = object_put(raw, known, NULL, text, cap, text_bytes, err);
-out:
-    return st;
+    return object_put(raw, known, NULL, text, cap, text_bytes, err);
 }
 
 /* UNSUPPORTED unless the array has the data type that the filter decodes to. */
@@ -311,7 +301,6 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
     const bool big = zr_spec_input(spec)->flags & ZARR_INPUT_BIG_ENDIAN;
     const zarr_dtype *own = NULL;
     uint32_t order = ZR_ORDER_NATIVE;
-    zarr_status st = ZARR_OK;
 
     if (zarr_dtype_kind(dtype) == ZARR_KIND_STRING && categorize_is_object(text))
         return ZARR_OK;
@@ -319,16 +308,15 @@ static zarr_status categorize_type(const zarr_codec_spec *spec, const zarr_dtype
         zarr_dtype_kind(dtype) != ZARR_KIND_STRING)
         return zr_spec_refuse_dtype(spec, dtype, "text", err);
     if (!categorize_is_object(text))
-        ZR_TRY(zr_conf_dtype(spec, "dtype", &own, &order, err));
+        ZR_CHECK(zr_conf_dtype(spec, "dtype", &own, &order, err));
     if (!own || !zarr_dtype_equal(own, dtype) || (order == ZARR_ORDER_BIG) != big)
-        st = zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                     "categorize: dtype \"%.64s\" is not the array's, %s%s", text,
-                     zarr_dtype_kind(dtype) != ZARR_KIND_UTF32 ? ""
-                     : big                                     ? "big-endian "
-                                                               : "little-endian ",
-                     zr_dtype_label(dtype));
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "categorize: dtype \"%.64s\" is not the array's, %s%s", text,
+                       zarr_dtype_kind(dtype) != ZARR_KIND_UTF32 ? ""
+                       : big                                     ? "big-endian "
+                                                                 : "little-endian ",
+                       zr_dtype_label(dtype));
+    return ZARR_OK;
 }
 
 static zarr_status categorize_resolve(const zarr_codec_spec *spec,
@@ -337,18 +325,16 @@ static zarr_status categorize_resolve(const zarr_codec_spec *spec,
 {
     const uint64_t each = zarr_dtype_item_bytes(in->dtype);
     struct zr_categorize c;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out);
-    ZR_TRY(zr_spec_categorize(spec, &c, err));
-    ZR_TRY(categorize_type(spec, in->dtype, err));
+    ZR_CHECK(zr_spec_categorize(spec, &c, err));
+    ZR_CHECK(categorize_type(spec, in->dtype, err));
     out->item_bytes_hint = c.astype.bytes;
     if (!each || !zr_mul(in->n_bytes / each, c.astype.bytes, &out->n_bytes))
-        st =
-            zr_fail(err, ZARR_ERR_LIMIT,
-                    "categorize: a chunk of %" PRIu64 " bytes is too large", in->n_bytes);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "categorize: a chunk of %" PRIu64 " bytes is too large",
+                       in->n_bytes);
+    return ZARR_OK;
 }
 
 /* Its `dtype` gives the byte order of the text that it takes. */

@@ -311,15 +311,13 @@ static zarr_status objects_decode_one(void *self_ptr, const struct zr_host_job *
                                       zarr_error *err)
 {
     const struct zr_objects *self = self_ptr;
-    zarr_status st = ZARR_OK;
 
     if (io->dst_bytes / self->each < self->n)
         return zr_no_room(err, self->codec);
     zr_values_begin(exec->thread_state, self->alloc);
-    ZR_TRY(self->form->read(self, exec->thread_state, io, err));
+    ZR_CHECK(self->form->read(self, exec->thread_state, io, err));
     *used = (size_t)self->n * self->each;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Checks the elements, then writes them. */
@@ -329,20 +327,18 @@ static zarr_status objects_encode_one(void *self_ptr, const struct zr_host_job *
 {
     const struct zr_objects *self = self_ptr;
     struct zr_put p = {.to = io->dst, .room = io->dst_bytes};
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(exec);
     if (io->src_bytes / self->each != self->n)
         return zr_internal(err);
-    ZR_TRY(objects_check(self, io->src, err));
+    ZR_CHECK(objects_check(self, io->src, err));
     self->form->put(self, &p, io->src);
     if (p.failed)
-        ZR_FAIL_MEMORY(err, 0);
+        return zr_fail_memory(err, 0);
     if (p.bytes > p.room)
         return zr_too_long(err, self->codec, io->dst_bytes);
     *used = (size_t)p.bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_objects_decode(void *self, zarr_codec_job *jobs, uint64_t n,

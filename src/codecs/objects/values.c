@@ -69,15 +69,12 @@ zarr_status zr_value_parse(struct zr_json_doc *doc, const zarr_vlen *item, bool 
 static zarr_status value_keep(struct zr_values *t, const struct zr_str *text,
                               zarr_vlen *out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_str_status(text, err));
+    ZR_CHECK(zr_str_status(text, err));
     *out = (zarr_vlen){zr_arena_strndup(&t->doc.arena, zr_str_text(text), text->bytes),
                        text->bytes};
     if (!out->data)
-        st = zr_fail_memory(err, text->bytes);
-out:
-    return st;
+        return zr_fail_memory(err, text->bytes);
+    return ZARR_OK;
 }
 
 zarr_status zr_value_text(struct zr_values *t, const struct zr_json *v, zarr_vlen *out,

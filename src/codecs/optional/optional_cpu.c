@@ -173,23 +173,21 @@ static zarr_status opt_decode_one(void *self_ptr, const struct zr_host_job *io,
     struct opt_parts p = {0};
     uint8_t *mask = NULL, none = 0;
     size_t n = (size_t)ZR_MIN(self->n, io->dst_bytes / (self->value_bytes + 1)), sum = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(opt_split(self, io, &p, err));
+    ZR_CHECK(opt_split(self, io, &p, err));
     if (n < self->n && !self->varies)
         return zr_internal(err);
-    ZR_TRY(opt_room(exec, n, &none, &mask, err));
-    ZR_TRY(opt_decode_mask(self, &p, mask, &n, exec, err));
+    ZR_CHECK(opt_room(exec, n, &none, &mask, err));
+    ZR_CHECK(opt_decode_mask(self, &p, mask, &n, exec, err));
     for (size_t i = 0; i < n; i++) {
         mask[i] = mask[i] != 0;
         sum += mask[i];
     }
-    ZR_TRY(opt_decode_data(self, &p, io->dst, sum, exec, err));
+    ZR_CHECK(opt_decode_data(self, &p, io->dst, sum, exec, err));
     if (n)
         opt_spread(self, mask, n, sum, io->dst);
     *used = n * (self->value_bytes + 1);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(opt_decode, opt_decode_one)
@@ -231,25 +229,23 @@ static zarr_status opt_encode_one(void *self_ptr, const struct zr_host_job *io,
     const size_t step = self->value_bytes + 1, n = io->src_bytes / step;
     uint8_t *room = NULL, *mask = NULL, none = 0;
     size_t sum = 0, at = OPT_HEAD, mask_bytes = 0;
-    zarr_status st = ZARR_OK;
 
     if (io->src_bytes % step || (self->varies ? n > self->n : n != self->n))
         return zr_internal(err);
     if (io->dst_bytes < OPT_HEAD)
         return zr_too_long(err, self->codec, io->dst_bytes);
-    ZR_TRY(opt_room(exec, io->src_bytes, &none, &room, err));
+    ZR_CHECK(opt_room(exec, io->src_bytes, &none, &room, err));
     mask = room + n * self->value_bytes;
-    ZR_TRY(opt_pack(self, io->src, n, room, mask, &sum, err));
-    ZR_TRY(opt_encode_part(self->mask, mask, n, io, &at, exec, err));
+    ZR_CHECK(opt_pack(self, io->src, n, room, mask, &sum, err));
+    ZR_CHECK(opt_encode_part(self->mask, mask, n, io, &at, exec, err));
     mask_bytes = at - OPT_HEAD;
     if (sum)
-        ZR_TRY(opt_encode_part(self->data, room, sum * self->value_bytes, io, &at, exec,
-                               err));
+        ZR_CHECK(opt_encode_part(self->data, room, sum * self->value_bytes, io, &at, exec,
+                                 err));
     zr_store_le64(io->dst, mask_bytes);
     zr_store_le64(io->dst + 8, at - OPT_HEAD - mask_bytes);
     *used = at;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(opt_encode, opt_encode_one)

@@ -33,20 +33,18 @@ static zarr_status optional_canonical(const zarr_codec_spec *raw, int format, ch
 {
     static const char *const known[] = {"mask_codecs", "data_codecs", NULL};
     const char *mask = NULL, *data = NULL;
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(optional_chain(raw, "mask_codecs", &mask, err));
-    ZR_TRY(optional_chain(raw, "data_codecs", &data, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(optional_chain(raw, "mask_codecs", &mask, err));
+    ZR_CHECK(optional_chain(raw, "data_codecs", &data, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_raw(&t, "\"mask_codecs\":");
     zr_conf_put_raw(&t, mask);
     zr_conf_put_raw(&t, ",\"data_codecs\":");
     zr_conf_put_raw(&t, data);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_spec_optional_inner(const zarr_codec_spec *spec,
@@ -55,21 +53,19 @@ zarr_status zr_spec_optional_inner(const zarr_codec_spec *spec,
 {
     const zarr_dtype *value = zarr_dtype_underlying(decoded->dtype);
     const uint64_t n = decoded->n_bytes / zarr_dtype_item_bytes(decoded->dtype);
-    zarr_status st = ZARR_OK;
 
     if (!value)
         return zr_spec_refuse_dtype(spec, decoded->dtype, "optional types", err);
     *mask = *decoded;
     mask->fill = NULL;
     mask->n_bytes = n;
-    ZR_TRY(zarr_codec_spec_dtype(&mask->dtype, spec, "bool", err));
+    ZR_CHECK(zarr_codec_spec_dtype(&mask->dtype, spec, "bool", err));
     *data = (zarr_chunk_spec){.struct_size = sizeof *data,
                               .ndim = 1,
                               .shape = {n},
                               .dtype = value,
                               .n_bytes = n * zarr_dtype_item_bytes(value)};
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status optional_resolve(const zarr_codec_spec *spec,

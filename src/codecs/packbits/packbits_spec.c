@@ -19,17 +19,13 @@ static const char *const packbits_paddings[] = {"none",       "first_byte", "las
 static zarr_status packbits_bit(const zarr_codec_spec *raw, const char *name,
                                 const char *other, int64_t *bit, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     *bit = -1;
     if (zr_conf_has(raw, name) && zr_conf_has(raw, other))
         return zr_fail(err, ZARR_ERR_INVALID,
                        "packbits: %s and %s name the same member: give only one of them",
                        name, other);
-    ZR_TRY(zr_conf_i64(raw, name, 0, 63, bit, err));
-    ZR_TRY(zr_conf_i64(raw, other, 0, 63, bit, err));
-out:
-    return st;
+    ZR_CHECK(zr_conf_i64(raw, name, 0, 63, bit, err));
+    return zr_conf_i64(raw, other, 0, 63, bit, err);
 }
 
 static zarr_status packbits_canonical(const zarr_codec_spec *raw, int format, char *text,
@@ -37,20 +33,19 @@ static zarr_status packbits_canonical(const zarr_codec_spec *raw, int format, ch
 {
     static const char *const known[] = {"padding_encoding", "first_bit", "last_bit",
                                         "start_bit",        "end_bit",   NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t first = -1, last = -1;
     int padding = 0;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_word(raw, "padding_encoding", packbits_paddings, &padding, err));
-    ZR_TRY(packbits_bit(raw, "first_bit", "start_bit", &first, err));
-    ZR_TRY(packbits_bit(raw, "last_bit", "end_bit", &last, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_word(raw, "padding_encoding", packbits_paddings, &padding, err));
+    ZR_CHECK(packbits_bit(raw, "first_bit", "start_bit", &first, err));
+    ZR_CHECK(packbits_bit(raw, "last_bit", "end_bit", &last, err));
     if (last >= 0 && last < first)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "packbits: last_bit is %" PRId64
-                ", must not be less than first_bit, %" PRId64,
-                last, first);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "packbits: last_bit is %" PRId64
+                       ", must not be less than first_bit, %" PRId64,
+                       last, first);
     zr_conf_open(&t, text, cap);
     zr_conf_put_word(&t, "padding_encoding",
                      packbits_paddings[padding > 2 ? padding - 2 : padding]);
@@ -59,8 +54,7 @@ static zarr_status packbits_canonical(const zarr_codec_spec *raw, int format, ch
     if (last >= 0)
         zr_conf_put_i64(&t, "last_bit", last);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* True for bools, numbers, and times, which are integers inside. */
@@ -173,17 +167,14 @@ static zarr_status packbits_array_resolve(const zarr_codec_spec *spec,
                                           const zarr_chunk_spec *in, zarr_chunk_spec *out,
                                           void *fill_out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     ZR_UNUSED(fill_out); /* packed bytes have no fill value */
-    ZR_TRY(zr_spec_needs_length(spec, in, err));
+    ZR_CHECK(zr_spec_needs_length(spec, in, err));
     if (zarr_dtype_kind(in->dtype) != ZARR_KIND_BOOL)
         return zr_spec_refuse_dtype(spec, in->dtype, "bool", err);
-    ZR_TRY(zarr_codec_spec_dtype(&out->dtype, spec, "uint8", err));
+    ZR_CHECK(zarr_codec_spec_dtype(&out->dtype, spec, "uint8", err));
     out->ndim = 1;
     out->shape[0] = 1 + in->n_bytes / 8 + (in->n_bytes % 8 != 0);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 const zarr_codec_spec_vtable zr_spec_packbits_array = {

@@ -40,7 +40,6 @@ static zarr_status shape_check_dims(const struct zr_json *v, size_t i, int64_t *
 
 static zarr_status shape_check(const struct zr_json *shape, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     int64_t last = -1, size = 0;
     bool rest = false;
     size_t i = 0;
@@ -52,31 +51,27 @@ static zarr_status shape_check(const struct zr_json *shape, zarr_error *err)
                        zr_json_excerpt(shape, text, sizeof text), ZARR_MAX_RANK);
     for (const struct zr_json *v = shape->u.children.first; v; v = v->next, i++) {
         if (v->type == ZR_JSON_ARRAY) {
-            ZR_TRY(shape_check_dims(v, i, &last, err));
+            ZR_CHECK(shape_check_dims(v, i, &last, err));
             continue;
         }
         if (!zr_json_i64(v, &size) || size < -1 || size == 0 || (size < 0 && rest))
-            ZR_TRY(shape_refuse(v, i, SHAPE_RULE, err));
+            ZR_CHECK(shape_refuse(v, i, SHAPE_RULE, err));
         rest |= size < 0;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status reshape_canonical(const zarr_codec_spec *raw, int format, char *text,
                                      size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"shape", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(shape_check(zr_conf_value(raw, "shape"), err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(shape_check(zr_conf_value(raw, "shape"), err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_json(&t, raw, "shape");
-    ZR_TRY(zr_conf_end(&t, text_bytes, err));
-out:
-    return st;
+    return zr_conf_end(&t, text_bytes, err);
 }
 
 /* ---- reshape: the shape ----------------------------------------------------------- */
@@ -150,29 +145,27 @@ static zarr_status reshape_resolve(const zarr_codec_spec *spec, const zarr_chunk
     const struct zr_json *shape = zr_conf_value(spec, "shape");
     uint64_t have = 0, want = 0;
     int32_t rest = -1, i = 0;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out);
     out->ndim = (int32_t)zr_json_count(shape);
     memset(out->shape, 0, sizeof out->shape);
-    ZR_TRY(shape_read(shape, in, out, &rest, err));
+    ZR_CHECK(shape_read(shape, in, out, &rest, err));
     if (!zr_product_u64(in->shape, (size_t)in->ndim, &have) ||
         !zr_product_u64(out->shape, (size_t)out->ndim, &want))
-        ZR_TRY(shape_too_large(err));
+        ZR_CHECK(shape_too_large(err));
     if (rest >= 0 && want && have % want == 0) {
         out->shape[rest] = have / want;
         want = have;
     }
     if (want != have || (rest >= 0 && out->shape[rest] == 0))
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "reshape: shape makes %" PRIu64 " elements of a chunk of %" PRIu64, want,
-                have);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "reshape: shape makes %" PRIu64 " elements of a chunk of %" PRIu64,
+                       want, have);
     for (const struct zr_json *v = shape->u.children.first; v; v = v->next, i++)
         if (v->type == ZR_JSON_ARRAY && v->u.children.first)
-            ZR_TRY(shape_check_place(v, i, in, out, err));
+            ZR_CHECK(shape_check_place(v, i, in, out, err));
     out->fill = in->fill;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 const zarr_codec_spec_vtable zr_spec_reshape = {

@@ -44,14 +44,12 @@ static zarr_status shuffle_decode_one(void *self_ptr, const struct zr_host_job *
                                       zarr_error *err)
 {
     const struct shuffle_self *self = self_ptr;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(exec);
-    ZR_TRY(shuffle_check(self, io, ZARR_ERR_CORRUPT, err));
+    ZR_CHECK(shuffle_check(self, io, ZARR_ERR_CORRUPT, err));
     zr_unshuffle(io->dst, io->src, io->src_bytes / self->width, self->width);
     *used = io->src_bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(shuffle_decode, shuffle_decode_one)
@@ -61,14 +59,12 @@ static zarr_status shuffle_encode_one(void *self_ptr, const struct zr_host_job *
                                       zarr_error *err)
 {
     const struct shuffle_self *self = self_ptr;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(exec);
-    ZR_TRY(shuffle_check(self, io, ZARR_ERR_INVALID, err));
+    ZR_CHECK(shuffle_check(self, io, ZARR_ERR_INVALID, err));
     zr_shuffle(io->dst, io->src, io->src_bytes / self->width, self->width);
     *used = io->src_bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(shuffle_encode, shuffle_encode_one)

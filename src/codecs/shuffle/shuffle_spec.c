@@ -17,17 +17,16 @@ static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, cha
                                      size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"elementsize", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t elementsize = 4;
     bool complete = !shuffle_incomplete(raw);
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_i64(raw, "elementsize", 0, INT32_MAX, &elementsize, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_i64(raw, "elementsize", 0, INT32_MAX, &elementsize, err));
     if (elementsize == 0 && !zr_conf_is_stored(raw))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "shuffle: elementsize 0: NCZarr and numcodecs give it different "
-                "meanings (the data type's size, or 1)");
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "shuffle: elementsize 0: NCZarr and numcodecs give it different "
+                       "meanings (the data type's size, or 1)");
     if (elementsize == 0) {
         complete = complete && !zr_conf_is_nczarr(raw);
         elementsize = 1;
@@ -36,8 +35,7 @@ static zarr_status shuffle_canonical(const zarr_codec_spec *raw, int format, cha
     if (complete)
         zr_conf_put_i64(&t, "elementsize", elementsize);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status shuffle_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,

@@ -34,16 +34,13 @@ static zarr_status ragged_canonical(const zarr_codec_spec *raw, int format, char
 {
     static const char *const known[] = {"dtype", NULL};
     struct zr_ragged ignored;
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_spec_read_ragged(raw, &ignored, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_spec_read_ragged(raw, &ignored, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_json(&t, raw, "dtype");
-    st = zr_conf_end(&t, text_bytes, err);
-out:
-    return st;
+    return zr_conf_end(&t, text_bytes, err);
 }
 
 static zarr_status ragged_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
@@ -51,10 +48,9 @@ static zarr_status ragged_resolve(const zarr_codec_spec *spec, const zarr_chunk_
 {
     const zarr_dtype *item = zarr_dtype_item(in->dtype);
     struct zr_ragged ragged;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out);
-    ZR_TRY(zr_spec_read_ragged(spec, &ragged, err));
+    ZR_CHECK(zr_spec_read_ragged(spec, &ragged, err));
     if (!item || !zarr_dtype_equal(item, ragged.item))
         return zr_spec_refuse_dtype(spec, in->dtype, "lists of its dtype", err);
     if (in->n_bytes / sizeof(zarr_vlen) > UINT32_MAX)
@@ -65,8 +61,7 @@ static zarr_status ragged_resolve(const zarr_codec_spec *spec, const zarr_chunk_
     out->n_bytes = UINT64_MAX;
     out->exact = 0;
     out->item_bytes_hint = 1;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 const zarr_codec_spec_vtable zr_spec_vlen_array = {

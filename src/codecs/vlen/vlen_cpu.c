@@ -118,7 +118,6 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
     const struct vlen_self *self = self_ptr;
     const uint8_t *p = io->src, *end = io->src + io->src_bytes;
     uint64_t n = self->n;
-    zarr_status st = ZARR_OK;
     uint8_t *converted = NULL;
 
     if (io->src_bytes < VLEN_WORD)
@@ -133,7 +132,7 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
     if (io->dst_bytes / sizeof(zarr_vlen) < n)
         return self->varies ? zr_too_long(err, self->codec, io->dst_bytes)
                             : zr_no_room(err, self->codec);
-    ZR_TRY(vlen_item_room(self, exec->thread_state, io->src_bytes, &converted, err));
+    ZR_CHECK(vlen_item_room(self, exec->thread_state, io->src_bytes, &converted, err));
     p += VLEN_WORD;
     for (uint64_t i = 0; i < n; i++) {
         zarr_vlen item = {0};
@@ -158,8 +157,7 @@ static zarr_status vlen_decode_one(void *self_ptr, const struct zr_host_job *io,
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: %zu bytes after the last element",
                        self->codec, (size_t)(end - p));
     *used = (size_t)n * sizeof(zarr_vlen);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(vlen_decode, vlen_decode_one)
@@ -206,7 +204,6 @@ static zarr_status vlen_encode_one(void *self_ptr, const struct zr_host_job *io,
     const struct vlen_self *self = self_ptr;
     const uint64_t n = io->src_bytes / sizeof(zarr_vlen);
     uint8_t *p = io->dst, *end = io->dst + io->dst_bytes;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(exec);
     if (self->varies ? n > self->n : n != self->n)
@@ -219,19 +216,18 @@ static zarr_status vlen_encode_one(void *self_ptr, const struct zr_host_job *io,
         zarr_vlen item;
 
         memcpy(&item, io->src + i * sizeof item, sizeof item);
-        ZR_TRY(vlen_check(self, &item, i, err));
+        ZR_CHECK(vlen_check(self, &item, i, err));
         if ((uint64_t)(end - p) < VLEN_WORD ||
             (uint64_t)(end - p) - VLEN_WORD < item.bytes)
             return zr_too_long(err, self->codec, io->dst_bytes);
         zr_store_le32(p, (uint32_t)item.bytes);
         if (item.bytes)
             memcpy(p + VLEN_WORD, item.data, (size_t)item.bytes);
-        ZR_TRY(vlen_to_stored(self, p + VLEN_WORD, item.bytes, err));
+        ZR_CHECK(vlen_to_stored(self, p + VLEN_WORD, item.bytes, err));
         p += VLEN_WORD + item.bytes;
     }
     *used = (size_t)(p - io->dst);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(vlen_encode, vlen_encode_one)

@@ -203,7 +203,6 @@ static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_hos
     const uint64_t most = self->wide ? UINT64_MAX : UINT32_MAX;
     uint64_t sum = 0, all = 0, at = 0;
     uint8_t *room = NULL;
-    zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < n; i++) {
         zarr_vlen item;
@@ -223,7 +222,7 @@ static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_hos
     if (!zr_add(sum, ((uint64_t)n + 1) * word, &all))
         return zr_fail(err, ZARR_ERR_LIMIT,
                        "zarrs.vlen: elements of more than 2^64 bytes");
-    ZR_TRY(zr_exec_room(exec, true, all, &room, err));
+    ZR_CHECK(zr_exec_room(exec, true, all, &room, err));
     *index = zr_mem_of_host(room, ((uint64_t)n + 1) * word);
     *data = zr_mem_of_host(room + index->bytes, sum);
     memset(room, 0, word);
@@ -238,8 +237,7 @@ static zarr_status vidx_gather(const struct vidx_self *self, const struct zr_hos
         narrow = (uint32_t)at;
         memcpy(room + (i + 1) * word, self->wide ? (void *)&at : (void *)&narrow, word);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* INVALID if the chain is lossy and these offsets do not decode to the same values. */
@@ -272,21 +270,20 @@ static zarr_status vidx_encode_one(void *self_ptr, const struct zr_host_job *io,
     const uint64_t n = io->src_bytes / sizeof(zarr_vlen);
     size_t at = self->at_end ? 0 : VIDX_HEAD, start = 0;
     zarr_memory index = {0}, data = {0};
-    zarr_status st = ZARR_OK;
 
     if (io->src_bytes % sizeof(zarr_vlen) || (self->varies ? n > self->n : n != self->n))
         return zr_internal(err);
     if (io->dst_bytes < VIDX_HEAD)
         return zr_too_long(err, "zarrs.vlen", io->dst_bytes);
-    ZR_TRY(vidx_gather(self, io, exec, &index, &data, err));
+    ZR_CHECK(vidx_gather(self, io, exec, &index, &data, err));
     if (self->at_end && data.bytes)
-        ZR_TRY(zr_runner_encode_at(self->data, exec, &data, io, &at, err));
+        ZR_CHECK(zr_runner_encode_at(self->data, exec, &data, io, &at, err));
     start = at;
-    ZR_TRY(vidx_encode_index(self, &index, io, &at, exec, err));
+    ZR_CHECK(vidx_encode_index(self, &index, io, &at, exec, err));
     if (!self->at_end) {
         zr_store_le64(io->dst, at - start);
         if (data.bytes)
-            ZR_TRY(zr_runner_encode_at(self->data, exec, &data, io, &at, err));
+            ZR_CHECK(zr_runner_encode_at(self->data, exec, &data, io, &at, err));
     } else {
         if (io->dst_bytes - at < VIDX_HEAD)
             return zr_too_long(err, "zarrs.vlen", io->dst_bytes);
@@ -294,8 +291,7 @@ static zarr_status vidx_encode_one(void *self_ptr, const struct zr_host_job *io,
         at += VIDX_HEAD;
     }
     *used = at;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(vidx_encode, vidx_encode_one)

@@ -32,16 +32,15 @@ static zarr_status vidx_canonical(const zarr_codec_spec *raw, int format, char *
     static const char *const known[] = {"data_codecs", "index_codecs", "index_data_type",
                                         "index_location", NULL};
     int type = -1, location = 0;
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(vidx_chain(raw, "index_codecs", err));
-    ZR_TRY(vidx_chain(raw, "data_codecs", err));
-    ZR_TRY(zr_conf_word(raw, "index_data_type", vidx_types, &type, err));
-    ZR_TRY(zr_conf_word(raw, "index_location", vidx_locations, &location, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(vidx_chain(raw, "index_codecs", err));
+    ZR_CHECK(vidx_chain(raw, "data_codecs", err));
+    ZR_CHECK(zr_conf_word(raw, "index_data_type", vidx_types, &type, err));
+    ZR_CHECK(zr_conf_word(raw, "index_location", vidx_locations, &location, err));
     if (type < 0)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "zarrs.vlen: index_data_type is missing");
+        return zr_fail(err, ZARR_ERR_INVALID, "zarrs.vlen: index_data_type is missing");
     zr_conf_open(&t, text, cap);
     zr_conf_put_raw(&t, "\"index_codecs\":");
     zr_conf_put_raw(&t, zarr_codec_spec_chain_json(raw, "index_codecs"));
@@ -52,8 +51,7 @@ static zarr_status vidx_canonical(const zarr_codec_spec *raw, int format, char *
     if (location)
         zr_conf_put_word(&t, "index_location", vidx_locations[location]);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_spec_vlen_inner(const zarr_codec_spec *spec,
@@ -62,7 +60,6 @@ zarr_status zr_spec_vlen_inner(const zarr_codec_spec *spec,
 {
     const uint64_t n = decoded->n_bytes / sizeof(zarr_vlen);
     const char *type = zarr_codec_spec_text(spec, "index_data_type");
-    zarr_status st = ZARR_OK;
 
     *index = (zarr_chunk_spec){.struct_size = sizeof *index,
                                .ndim = 1,
@@ -72,12 +69,11 @@ zarr_status zr_spec_vlen_inner(const zarr_codec_spec *spec,
         .struct_size = sizeof *data,
         .ndim = 1,
         .shape = {ZR_MIN(zr_spec_most_bytes(spec), (uint64_t)ZR_UNSIZED_BYTES)}};
-    ZR_TRY(zarr_codec_spec_dtype(&index->dtype, spec, type, err));
-    ZR_TRY(zarr_codec_spec_dtype(&data->dtype, spec, "uint8", err));
+    ZR_CHECK(zarr_codec_spec_dtype(&index->dtype, spec, type, err));
+    ZR_CHECK(zarr_codec_spec_dtype(&data->dtype, spec, "uint8", err));
     index->n_bytes = (n + 1) * zarr_dtype_item_bytes(index->dtype);
     data->n_bytes = data->shape[0];
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status vidx_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
@@ -85,20 +81,18 @@ static zarr_status vidx_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
 {
     zarr_chunk_spec index = {0}, data = {0}, encoded = {0};
     const uint32_t kind = zarr_dtype_kind(in->dtype);
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out);
     if (kind != ZARR_KIND_STRING && kind != ZARR_KIND_VBYTES)
         return zr_spec_refuse_dtype(spec, in->dtype, "text and bytes of variable length",
                                     err);
-    ZR_TRY(zr_spec_vlen_inner(spec, in, &index, &data, err));
-    ZR_TRY(zarr_codec_spec_chain_resolve(spec, "index_codecs", &index, &encoded, err));
-    ZR_TRY(zarr_codec_spec_chain_resolve(spec, "data_codecs", &data, &encoded, err));
+    ZR_CHECK(zr_spec_vlen_inner(spec, in, &index, &data, err));
+    ZR_CHECK(zarr_codec_spec_chain_resolve(spec, "index_codecs", &index, &encoded, err));
+    ZR_CHECK(zarr_codec_spec_chain_resolve(spec, "data_codecs", &data, &encoded, err));
     out->n_bytes = UINT64_MAX;
     out->exact = 0;
     out->item_bytes_hint = 1;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status vidx_chain_input(const zarr_codec_spec *spec, const char *member,

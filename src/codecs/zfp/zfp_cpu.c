@@ -273,7 +273,6 @@ static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self
     const uint64_t src_bits = (uint64_t)io->src_bytes * 8;
     const uint64_t n_blocks = zfp_count_blocks(f);
     uint64_t room = 0, least = 0;
-    zarr_status st = ZARR_OK;
 
     if (!zr_mul(n_blocks, s->minbits, &least) || least > src_bits + 63)
         return zr_fail(err, ZARR_ERR_CORRUPT, "%s: truncated stream: %zu bytes",
@@ -282,13 +281,12 @@ static zarr_status zfp_copy_in(struct zfp_thread *t, const struct zfp_self *self
     if (!zr_add(ZR_MAX(most, (uint64_t)io->src_bytes), n_blocks / 8 + 64, &room))
         return zr_internal(err);
     room -= room % ZFP_WORD;
-    ZR_TRY(zfp_room(t, self, true, room, err));
+    ZR_CHECK(zfp_room(t, self, true, room, err));
     memcpy(t->words, io->src, io->src_bytes);
     memset((uint8_t *)t->words + io->src_bytes, 0, (size_t)room - io->src_bytes);
     *bytes = (size_t)room;
     zfp_order_words(t->words, *bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status zfp_decode_words(const struct zfp_self *self, zfp_stream *s,
@@ -357,22 +355,20 @@ static zarr_status zfp_decode_one(void *self_ptr, const struct zr_host_job *io,
     const struct zr_zfp *z = &self->z;
     const size_t item = zfp_item_bytes(z), want = (size_t)z->n_items * z->item_bytes;
     const bool aside = zr_zfp_promotes(z) || (uintptr_t)io->dst % item;
-    zarr_status st = ZARR_OK;
     zfp_field f;
 
     if (io->dst_bytes < want)
         return zr_no_room(err, self->codec);
     if (aside)
-        ZR_TRY(zfp_room(t, self, false, z->n_items * item, err));
+        ZR_CHECK(zfp_room(t, self, false, z->n_items * item, err));
     zfp_field_set(&f, z, aside ? t->items : io->dst);
-    ZR_TRY(zfp_decode_field(self, t, &f, io, err));
+    ZR_CHECK(zfp_decode_field(self, t, &f, io, err));
     if (zr_zfp_promotes(z))
         zr_zfp_demote(z, t->items, io->dst);
     else if (aside)
         memcpy(io->dst, t->items, want);
     *used = want;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- into a tensor with strides --------------------------------------------------- */

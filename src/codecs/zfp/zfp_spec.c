@@ -62,18 +62,16 @@ static zarr_status zfp_expert(const zarr_codec_spec *raw, struct zr_conf_text *t
                    {"maxprec", 1, ZFP_MAX_PLANES},
                    {"minexp", INT32_MIN, INT32_MAX}};
     int64_t v[ZR_COUNT(members)] = {0};
-    zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < ZR_COUNT(members); i++) {
-        ZR_TRY(zfp_need(raw, members[i].name, "expert", err));
-        ZR_TRY(
+        ZR_CHECK(zfp_need(raw, members[i].name, "expert", err));
+        ZR_CHECK(
             zr_conf_i64(raw, members[i].name, members[i].lo, members[i].hi, &v[i], err));
         zr_conf_put_i64(t, members[i].name, v[i]);
     }
     if (v[0] > v[1])
-        st = zr_conf_refuse(raw, "minbits", "at most maxbits", err);
-out:
-    return st;
+        return zr_conf_refuse(raw, "minbits", "at most maxbits", err);
+    return ZARR_OK;
 }
 
 static zarr_status zfp_canonical(const zarr_codec_spec *raw, int format, char *text,
@@ -86,34 +84,32 @@ static zarr_status zfp_canonical(const zarr_codec_spec *raw, int format, char *t
         [ZR_ZFP_ACCURACY] = {"mode", "tolerance"},
         [ZR_ZFP_REVERSIBLE] = {"mode"},
     };
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t precision = 0;
     int mode = 0;
 
     if (!zr_conf_has(raw, "mode"))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "zfp: mode is required");
-    ZR_TRY(zr_conf_word(raw, "mode", zfp_modes + 1, &mode, err));
+        return zr_fail(err, ZARR_ERR_INVALID, "zfp: mode is required");
+    ZR_CHECK(zr_conf_word(raw, "mode", zfp_modes + 1, &mode, err));
     mode++;
-    ZR_TRY(zr_conf_check_members(raw, format, known[mode], err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known[mode], err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_word(&t, "mode", zfp_modes[mode]);
     if (mode == ZR_ZFP_EXPERT) {
-        ZR_TRY(zfp_expert(raw, &t, err));
+        ZR_CHECK(zfp_expert(raw, &t, err));
     } else if (mode == ZR_ZFP_RATE) {
-        ZR_TRY(zfp_need(raw, "rate", zfp_modes[mode], err));
-        ZR_TRY(zfp_real(raw, "rate", false, &t, err));
+        ZR_CHECK(zfp_need(raw, "rate", zfp_modes[mode], err));
+        ZR_CHECK(zfp_real(raw, "rate", false, &t, err));
     } else if (mode == ZR_ZFP_ACCURACY) {
-        ZR_TRY(zfp_need(raw, "tolerance", zfp_modes[mode], err));
-        ZR_TRY(zfp_real(raw, "tolerance", true, &t, err));
+        ZR_CHECK(zfp_need(raw, "tolerance", zfp_modes[mode], err));
+        ZR_CHECK(zfp_real(raw, "tolerance", true, &t, err));
     } else if (mode == ZR_ZFP_PRECISION) {
-        ZR_TRY(zfp_need(raw, "precision", zfp_modes[mode], err));
-        ZR_TRY(zr_conf_i64(raw, "precision", 0, UINT32_MAX, &precision, err));
+        ZR_CHECK(zfp_need(raw, "precision", zfp_modes[mode], err));
+        ZR_CHECK(zr_conf_i64(raw, "precision", 0, UINT32_MAX, &precision, err));
         zr_conf_put_i64(&t, "precision", precision);
     }
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Copies a parameter of zfpy. -1 stands for an absent one. */
@@ -142,13 +138,12 @@ static zarr_status zfpy_canonical(const zarr_codec_spec *raw, int format, char *
 {
     static const char *const known[] = {"mode",      "tolerance",          "rate",
                                         "precision", "compression_kwargs", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t mode = ZR_ZFP_ACCURACY;
     double rate = 0;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(
         zr_conf_encoder_i64(raw, "mode", ZR_ZFP_EXPERT, ZR_ZFP_REVERSIBLE, &mode, err));
     if (zr_conf_is_stored(raw) && mode == ZR_ZFP_RATE &&
         zarr_codec_spec_f64(raw, "rate", &rate) == 0 &&
@@ -156,12 +151,11 @@ static zarr_status zfpy_canonical(const zarr_codec_spec *raw, int format, char *
         mode = ZR_ZFP_REVERSIBLE; /* a rate that blocks of no rank can have */
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "mode", mode);
-    ZR_TRY(zfpy_number(raw, "tolerance", &t, err));
-    ZR_TRY(zfpy_number(raw, "rate", &t, err));
-    ZR_TRY(zfpy_number(raw, "precision", &t, err));
+    ZR_CHECK(zfpy_number(raw, "tolerance", &t, err));
+    ZR_CHECK(zfpy_number(raw, "rate", &t, err));
+    ZR_CHECK(zfpy_number(raw, "precision", &t, err));
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- the field -------------------------------------------------------------- */
@@ -314,7 +308,6 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
                         struct zr_zfp *out, zarr_error *err)
 {
     struct zr_zfp *z = out;
-    zarr_status st = ZARR_OK;
 
     *z = (struct zr_zfp){.minbits = 1,
                          .maxbits = ZFP_MAX_BITS_OF_BLOCK,
@@ -322,8 +315,8 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
                          .minexp = ZFP_MIN_EXPONENT,
                          .header =
                              zr_streq(zarr_codec_spec_name(spec), zr_spec_zfpy.name)};
-    ZR_TRY(zfp_choose_scalar(spec, array->dtype, z, err));
-    ZR_TRY(zfp_shape(spec, array, z, err));
+    ZR_CHECK(zfp_choose_scalar(spec, array->dtype, z, err));
+    ZR_CHECK(zfp_shape(spec, array, z, err));
     zfp_read_mode(spec, z);
     if (z->mode == ZR_ZFP_EXPERT && !z->header)
         zfp_expert_numbers(spec, z);
@@ -334,12 +327,11 @@ zarr_status zr_spec_zfp(const zarr_codec_spec *spec, const zarr_chunk_spec *arra
     if (z->mode == ZR_ZFP_RATE)
         z->minbits = z->maxbits = zfp_rate_bits(z);
     if (z->mode == ZR_ZFP_RATE && (z->minbits > ZFP_MAX_BITS_OF_BLOCK || z->minbits == 0))
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "%s: rate is %g: blocks of %" PRIu32 " bits, must have 1 to %d",
-                     zarr_codec_spec_name(spec), z->number, z->minbits,
-                     ZFP_MAX_BITS_OF_BLOCK);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: rate is %g: blocks of %" PRIu32 " bits, must have 1 to %d",
+                       zarr_codec_spec_name(spec), z->number, z->minbits,
+                       ZFP_MAX_BITS_OF_BLOCK);
+    return ZARR_OK;
 }
 
 /* The most bits that a block can have. */

@@ -10,20 +10,18 @@ static zarr_status zstd_canonical(const zarr_codec_spec *raw, int format, char *
                                   size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"level", "checksum", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t level = 0;
     int checksum = 0;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "level", -131072, 22, &level, err));
-    ZR_TRY(zr_conf_encoder_bool(raw, "checksum", &checksum, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "level", -131072, 22, &level, err));
+    ZR_CHECK(zr_conf_encoder_bool(raw, "checksum", &checksum, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "level", level);
     zr_conf_put_bool(&t, "checksum", checksum);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ZSTD_COMPRESSBOUND() adds n / 256 bytes for block headers, and more for small input. */
