@@ -213,44 +213,41 @@ static zarr_status answer_finish_length(struct zr_net_answer *a, zarr_error *err
 {
     const char *text;
     size_t n;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(answer_get(a, "Transfer-Encoding", &text, err));
+    ZR_CHECK(answer_get(a, "Transfer-Encoding", &text, err));
     n = text ? strlen(text) : 0;
     a->is_chunked = n >= 7 && strcasecmp(text + n - 7, "chunked") == 0;
-    ZR_TRY(answer_get(a, "Content-Length", &text, err));
+    ZR_CHECK(answer_get(a, "Content-Length", &text, err));
     if (text && !a->is_chunked &&
         (!zr_parse_u64(text, strlen(text), &a->length) || a->length > INT64_MAX))
-        ZR_FAIL(err, ZARR_ERR_IO, "the answer has a wrong Content-Length \"%.64s\"",
-                text);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_IO,
+                       "the answer has a wrong Content-Length \"%.64s\"", text);
+    return ZARR_OK;
 }
 
 static zarr_status answer_finish_range(struct zr_net_answer *a, zarr_error *err)
 {
     const char *text;
-    zarr_status st = ZARR_OK;
 
     if (a->status == 200)
         a->total = a->length;
     if (a->status != 206 && a->status != 416)
         return ZARR_OK;
-    ZR_TRY(answer_get(a, "Content-Range", &text, err));
+    ZR_CHECK(answer_get(a, "Content-Range", &text, err));
     if (!text && a->status == 416)
         return ZARR_OK;
     if (!text)
-        ZR_FAIL(err, ZARR_ERR_IO, "the answer has a part, but no Content-Range");
+        return zr_fail(err, ZARR_ERR_IO, "the answer has a part, but no Content-Range");
     if (!zr_net_parse_content_range(text, a->status == 206, &a->range_first,
                                     &a->range_bytes, &a->total))
-        ZR_FAIL(err, ZARR_ERR_IO, "the answer has a wrong Content-Range \"%.64s\"", text);
+        return zr_fail(err, ZARR_ERR_IO, "the answer has a wrong Content-Range \"%.64s\"",
+                       text);
     a->is_range = a->status == 206;
     if (a->is_range && a->length != UINT64_MAX && a->length != a->range_bytes)
-        ZR_FAIL(err, ZARR_ERR_IO,
-                "Content-Length %" PRIu64 " contradicts Content-Range \"%.64s\"",
-                a->length, text);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_IO,
+                       "Content-Length %" PRIu64 " contradicts Content-Range \"%.64s\"",
+                       a->length, text);
+    return ZARR_OK;
 }
 
 /* Whether an ETag names one version of the bytes, and a condition can have it. */
@@ -269,17 +266,17 @@ static bool answer_is_strong(const char *etag)
 zarr_status zr_net_answer_finish(struct zr_net_answer *a, zarr_error *err)
 {
     const char *text;
-    zarr_status st = ZARR_OK;
 
     answer_trim(a);
-    ZR_TRY(answer_finish_length(a, err));
-    ZR_TRY(answer_finish_range(a, err));
-    ZR_TRY(answer_get(a, "Content-Encoding", &text, err));
+    ZR_CHECK(answer_finish_length(a, err));
+    ZR_CHECK(answer_finish_range(a, err));
+    ZR_CHECK(answer_get(a, "Content-Encoding", &text, err));
     if (text && *text && strcasecmp(text, "identity") != 0 && a->status / 100 == 2)
-        ZR_FAIL(err, ZARR_ERR_IO,
-                "the answer has Content-Encoding \"%.64s\", expected identity", text);
-    ZR_TRY(answer_get(a, "Location", &text, err));
-    ZR_TRY(answer_get(a, "ETag", &a->etag, err));
+        return zr_fail(err, ZARR_ERR_IO,
+                       "the answer has Content-Encoding \"%.64s\", expected identity",
+                       text);
+    ZR_CHECK(answer_get(a, "Location", &text, err));
+    ZR_CHECK(answer_get(a, "ETag", &a->etag, err));
     if (a->etag && !*a->etag)
         a->etag = NULL;
     a->is_etag_weak = a->etag && !answer_is_strong(a->etag);
@@ -289,8 +286,7 @@ zarr_status zr_net_answer_finish(struct zr_net_answer *a, zarr_error *err)
     text = zr_net_answer_header(a, "Date");
     if (text && !answer_parse_date(text, &a->date_s))
         a->date_s = 0;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_net_answer_check_range(const struct zr_net_answer *a, uint32_t flags,

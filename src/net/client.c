@@ -37,7 +37,6 @@ static zarr_status client_copy_options(struct zr_net *net, const struct zr_net_o
     const char **const texts[] = {&own->user_password, &own->proxy,     &own->no_proxy,
                                   &own->ca_file,       &own->ca_folder, &own->netrc_file};
     const char *from[ZR_COUNT(texts)];
-    zarr_status st = ZARR_OK;
 
     *own = *o;
     own->secret_headers = NULL;
@@ -52,11 +51,9 @@ static zarr_status client_copy_options(struct zr_net *net, const struct zr_net_o
             continue;
         *texts[i] = zr_strdup(own->alloc, from[i]);
         if (!*texts[i])
-            ZR_FAIL_MEMORY(err, strlen(from[i]) + 1);
+            return zr_fail_memory(err, strlen(from[i]) + 1);
     }
-    st = client_copy_headers(net, o->secret_headers, err);
-out:
-    return st;
+    return client_copy_headers(net, o->secret_headers, err);
 }
 
 zarr_status zr_net_open(struct zr_net **out, const struct zr_net_options *opts,

@@ -181,22 +181,20 @@ static zarr_status receive_begin_body(struct zr_net_transfer *t, zarr_error *err
     const struct zr_net_request *r = t->request;
     const struct zr_net_answer *a = &r->answer;
     const bool has_body = strcmp(r->method, "HEAD") != 0 && a->status != 204;
-    zarr_status st = ZARR_OK;
 
     receive_measure(t);
-    ZR_TRY(zr_net_answer_check_range(a, r->flags, r->range_first, r->range_bytes, err));
+    ZR_CHECK(zr_net_answer_check_range(a, r->flags, r->range_first, r->range_bytes, err));
     if (has_body && !a->is_chunked && a->length == UINT64_MAX)
-        ZR_FAIL(err, ZARR_ERR_IO,
-                "the answer has no Content-Length, so its end cannot be told");
+        return zr_fail(err, ZARR_ERR_IO,
+                       "the answer has no Content-Length, so its end cannot be told");
     if (has_body && r->max_bytes && a->length != UINT64_MAX && a->length > r->max_bytes)
-        ZR_FAIL(err, ZARR_ERR_LIMIT,
-                "the answer has %" PRIu64 " bytes, expected %" PRIu64 " at most",
-                a->length, r->max_bytes);
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "the answer has %" PRIu64 " bytes, expected %" PRIu64 " at most",
+                       a->length, r->max_bytes);
     t->phase = ZR_NET_SINK;
     if (r->sink.begin)
-        st = r->sink.begin(r->sink.user, a, err);
-out:
-    return st;
+        return r->sink.begin(r->sink.user, a, err);
+    return ZARR_OK;
 }
 
 /* The header is complete: says what the body is for. */
