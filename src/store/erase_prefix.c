@@ -54,11 +54,10 @@ static zarr_status erase_page(zarr_store *s, struct erase_keys *k,
                               const zarr_cancel *cancel, bool *any, zarr_error *err)
 {
     const char *at = zr_str_text(&k->text);
-    zarr_status st = ZARR_OK;
 
     *any = false;
-    ZR_TRY(zr_grow(k->alloc, &k->key, &k->cap, k->n, sizeof *k->key, err));
-    ZR_TRY(zr_grow(k->alloc, &k->op, &k->op_cap, k->n, sizeof *k->op, err));
+    ZR_CHECK(zr_grow(k->alloc, &k->key, &k->cap, k->n, sizeof *k->key, err));
+    ZR_CHECK(zr_grow(k->alloc, &k->op, &k->op_cap, k->n, sizeof *k->op, err));
     for (size_t i = 0; i < k->n; i++) {
         k->key[i] = at;
         at += strlen(at) + 1;
@@ -69,11 +68,10 @@ static zarr_status erase_page(zarr_store *s, struct erase_keys *k,
                                    .flags = zr_key_kind(k->key[i]),
                                    .key = k->key[i],
                                    .cancel = cancel};
-    ZR_TRY(zr_store_run(s, k->op, k->n, err));
+    ZR_CHECK(zr_store_run(s, k->op, k->n, err));
     for (size_t i = 0; i < k->n; i++)
         *any = *any || k->op[i].status == ZARR_OK;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Whether the page begins with the same key as the one before. */

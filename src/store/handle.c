@@ -43,14 +43,12 @@ static zarr_status handle_show(char **out, const zarr_store *s, const char *text
                                zarr_error *err)
 {
     const zarr_allocator *alloc = s->env.alloc;
-    zarr_status st = ZARR_OK;
 
     if (s->vt.run != zr_local_vtable.run)
-        ZR_TRY(zr_store_show_url(out, alloc, text, err));
+        ZR_CHECK(zr_store_show_url(out, alloc, text, err));
     if (!*out && !(*out = zr_strdup(alloc, text)))
-        st = zr_fail_memory(err, strlen(text));
-out:
-    return st;
+        return zr_fail_memory(err, strlen(text));
+    return ZARR_OK;
 }
 
 /* Makes a handle that has no store yet. */
@@ -122,7 +120,6 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
         zarr_store_caps caps;
         unsigned char room[CAPS_ROOM];
     } u = {.room = {0}};
-    zarr_status st = ZARR_OK;
 
     u.caps.struct_size = sizeof u.caps;
     s->vt.caps(s->self, &u.caps);
@@ -141,7 +138,7 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
     if ((s->caps.flags & ZARR_STORE_CAP_COALESCES) && !s->vt.submit)
         return zr_fail(err, ZARR_ERR_INVALID,
                        "store %s: says COALESCES but has no submit", s->name);
-    ZR_TRY(handle_check_conditions(s, err));
+    ZR_CHECK(handle_check_conditions(s, err));
     if (!s->caps.device_types)
         s->caps.n_device_types = 0;
     if (s->caps.n_device_types > ZR_COUNT(s->device_types))
@@ -157,8 +154,7 @@ static zarr_status handle_read_caps(zarr_store *s, zarr_error *err)
         s->caps.metadata_flags &= ~(uint32_t)ZARR_STORE_CAP_WRITE;
         s->caps.chunk_flags &= ~(uint32_t)ZARR_STORE_CAP_WRITE;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status handle_read_options(zarr_store_options *out,

@@ -300,7 +300,6 @@ static zarr_status location_fill_url(struct locating *l, char *text, size_t head
 {
     char *const host = text + head, *const path = host + strcspn(host, "/?");
     struct url_parts p;
-    zarr_status st = ZARR_OK;
 
     out->selection = location_cut_selection(path); /* not the brackets of an address */
     p = url_split(host);
@@ -314,15 +313,15 @@ static zarr_status location_fill_url(struct locating *l, char *text, size_t head
     if (!p.is_escaped)
         zr_str_append(&l->name, p.node, p.node_bytes);
     else if (!zr_url_decode(&l->name, p.node, p.node_bytes))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "the URL has a malformed escape in its path");
-    ZR_TRY(zr_str_status(&l->name, err));
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "the URL has a malformed escape in its path");
+    ZR_CHECK(zr_str_status(&l->name, err));
     memcpy(url, text, (size_t)(p.root_end - text));
     url += p.root_end - text;
     memcpy(url, p.query, strlen(p.query) + 1);
     memcpy(text, zr_str_text(&l->name), l->name.bytes + 1);
     out->path = text;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- all together ---- */

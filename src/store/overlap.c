@@ -90,8 +90,6 @@ void zarr_store_tell_place(const zarr_store *store, zarr_store_place_fn fn, void
 static zarr_status place_init(struct overlap_place *p, const zarr_store *s,
                               const char *below, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     *p = (struct overlap_place){.is_known = false};
     zr_str_init(&p->head, s->env.alloc);
     zr_str_init(&p->tail, s->env.alloc);
@@ -99,10 +97,8 @@ static zarr_status place_init(struct overlap_place *p, const zarr_store *s,
     if (*below && p->tail.bytes > 0)
         zr_str_putc(&p->tail, '/');
     zr_str_puts(&p->tail, below);
-    ZR_TRY(zr_str_status(&p->head, err));
-    st = zr_str_status(&p->tail, err);
-out:
-    return st;
+    ZR_CHECK(zr_str_status(&p->head, err));
+    return zr_str_status(&p->tail, err);
 }
 
 static void place_deinit(struct overlap_place *p)
@@ -207,16 +203,14 @@ zarr_status zr_store_overlap(zarr_store *s, const char *a, zarr_store *t, const 
 {
     zarr_store *x[2], *y[2];
     const size_t n = overlap_parts(s, x), m = overlap_parts(t, y);
-    zarr_status st = ZARR_OK;
 
     *overlap = false;
-    ZR_TRY(zr_key_validate_prefix(a, strlen(a), err));
-    ZR_TRY(zr_key_validate_prefix(b, strlen(b), err));
+    ZR_CHECK(zr_key_validate_prefix(a, strlen(a), err));
+    ZR_CHECK(zr_key_validate_prefix(b, strlen(b), err));
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < m && !*overlap; k++)
-            ZR_TRY(overlap_plain(x[i], a, y[k], b, overlap, err));
-out:
-    return st;
+            ZR_CHECK(overlap_plain(x[i], a, y[k], b, overlap, err));
+    return ZARR_OK;
 }
 
 /* Resolves links also below the root, unless the prefix does not exist. */

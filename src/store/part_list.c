@@ -36,19 +36,17 @@ zarr_status zr_part_list_put(struct zr_part_list *l, const zarr_allocator *alloc
 {
     const size_t i = find_part(l, false, part->number);
     const bool is_there = i < l->n && l->part[i].number == part->number;
-    zarr_status st = ZARR_OK;
 
     *old = is_there ? l->part[i].value : NULL;
     if (!is_there) {
-        ZR_TRY(zr_grow(alloc, &l->part, &l->cap, l->n + 1, sizeof *l->part, err));
+        ZR_CHECK(zr_grow(alloc, &l->part, &l->cap, l->n + 1, sizeof *l->part, err));
         memmove(&l->part[i + 1], &l->part[i], (l->n++ - i) * sizeof *l->part);
     }
     l->part[i] = *part;
     if ((i > 0 && !is_before(&l->part[i - 1], part)) ||
         (i + 1 < l->n && !is_before(part, &l->part[i + 1])))
         l->has_overlap = true;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 const struct zr_value_part *zr_part_list_at(const struct zr_part_list *l, uint64_t at)

@@ -80,25 +80,19 @@ static zarr_status registry_add(struct zr_store_registry *r, const zarr_store_vt
     const struct zr_store_row row = {
         .entry = {.name = name, .origin = origin}, .vt = *vt, .native = native};
     struct zr_store_row *added = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_registry_add(&r->rows, &row.entry, sizeof row, NULL, err));
+    ZR_CHECK(zr_registry_add(&r->rows, &row.entry, sizeof row, NULL, err));
     added = (void *)zr_registry_find(&r->rows, name);
     added->vt.name = added->entry.name; /* "file" and "gds" use that of "local" */
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_store_registry_add_core(struct zr_store_registry *r, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(registry_add(r, &zr_local_vtable, "local", &zr_local_native, "core", err));
-    ZR_TRY(registry_add(r, &zr_local_vtable, "file", &zr_local_native, "core", err));
-    ZR_TRY(registry_add(r, &zr_local_vtable, "gds", &zr_local_native, "core", err));
-    ZR_TRY(registry_add(r, &zr_memory_vtable, "memory", &zr_memory_native, "core", err));
-out:
-    return st;
+    ZR_CHECK(registry_add(r, &zr_local_vtable, "local", &zr_local_native, "core", err));
+    ZR_CHECK(registry_add(r, &zr_local_vtable, "file", &zr_local_native, "core", err));
+    ZR_CHECK(registry_add(r, &zr_local_vtable, "gds", &zr_local_native, "core", err));
+    return registry_add(r, &zr_memory_vtable, "memory", &zr_memory_native, "core", err);
 }
 
 zarr_status zr_store_vtable_read(zarr_store_vtable *out, const zarr_store_vtable *vtable,
@@ -125,16 +119,14 @@ zarr_status zr_store_register(struct zr_store_registry *r,
                               zarr_error *err)
 {
     zarr_store_vtable vt;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_store_vtable_read(&vt, vtable, err));
+    ZR_CHECK(zr_store_vtable_read(&vt, vtable, err));
     if (!vt.open || !vt.name || *vt.name == '\0' ||
         registry_scheme_bytes(vt.name) != strlen(vt.name))
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "a registered store needs open and a name that can be a URL scheme");
-    st = registry_add(r, &vt, vt.name, NULL, origin, err);
-out:
-    return st;
+        return zr_fail(
+            err, ZARR_ERR_INVALID,
+            "a registered store needs open and a name that can be a URL scheme");
+    return registry_add(r, &vt, vt.name, NULL, origin, err);
 }
 
 size_t zr_store_registry_count(const struct zr_store_registry *r)

@@ -179,8 +179,6 @@ static zarr_status run_check_get_parts(const zarr_store *s, const zarr_store_op 
 static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
                                    zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (s->read_only)
         return zr_fail(err, ZARR_ERR_INVALID, "%s: the store is open read-only", op->key);
     if (!zr_store_can(s, ZARR_STORE_CAP_WRITE))
@@ -194,11 +192,10 @@ static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
                        "%s: stores of kind %s change no value in place", op->key,
                        s->name);
     if (op->verb == ZARR_STORE_COPY)
-        ZR_TRY(run_check_source(s, op, err));
+        ZR_CHECK(run_check_source(s, op, err));
     if (op->verb == ZARR_STORE_PUT_PART || (op->flags & ZARR_STORE_OP_IN_PARTS))
-        ZR_TRY(run_check_parts(s, op, err));
-out:
-    return st;
+        ZR_CHECK(run_check_parts(s, op, err));
+    return ZARR_OK;
 }
 
 /* The flags that an operation may have, besides its kind. */

@@ -221,17 +221,15 @@ static zarr_status composite_erase_link(void *self, const char *prefix, bool *wa
 {
     const struct composite *c = self;
     bool docs = false, chunks = false;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_store_erase_link(c->docs, prefix, &docs, err));
-    ZR_TRY(zr_store_erase_link(c->chunks, prefix, &chunks, err));
+    ZR_CHECK(zr_store_erase_link(c->docs, prefix, &docs, err));
+    ZR_CHECK(zr_store_erase_link(c->chunks, prefix, &chunks, err));
     *was = docs || chunks;
     if (*was && !docs)
-        ZR_TRY(zr_store_erase_prefix(c->docs, prefix, NULL, err));
+        ZR_CHECK(zr_store_erase_prefix(c->docs, prefix, NULL, err));
     if (*was && !chunks)
-        ZR_TRY(zr_store_erase_prefix(c->chunks, prefix, NULL, err));
-out:
-    return st;
+        ZR_CHECK(zr_store_erase_prefix(c->chunks, prefix, NULL, err));
+    return ZARR_OK;
 }
 
 static zarr_status composite_clean(void *self, const char *prefix, uint64_t min_age_s,
@@ -273,22 +271,19 @@ static zarr_status composite_rename(void *self, const char *from, const char *to
 {
     const struct composite *c = self;
     bool docs = false, chunks = false, taken = false;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(composite_has(c->docs, from, &docs, cancel, err));
-    ZR_TRY(composite_has(c->chunks, from, &chunks, cancel, err));
+    ZR_CHECK(composite_has(c->docs, from, &docs, cancel, err));
+    ZR_CHECK(composite_has(c->chunks, from, &chunks, cancel, err));
     if (!docs && !chunks)
-        ZR_FAIL(err, ZARR_ERR_NOT_FOUND, "%s: no keys below", from);
+        return zr_fail(err, ZARR_ERR_NOT_FOUND, "%s: no keys below", from);
     if (docs && chunks)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "%s: keys in two stores cannot be renamed in one step", from);
-    ZR_TRY(composite_has(docs ? c->chunks : c->docs, to, &taken, cancel, err));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: keys in two stores cannot be renamed in one step", from);
+    ZR_CHECK(composite_has(docs ? c->chunks : c->docs, to, &taken, cancel, err));
     if (taken)
-        ZR_TRY(
+        ZR_CHECK(
             zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: the other store has keys below", to));
-    st = zr_store_rename(docs ? c->docs : c->chunks, from, to, cancel, err);
-out:
-    return st;
+    return zr_store_rename(docs ? c->docs : c->chunks, from, to, cancel, err);
 }
 
 static bool composite_same(void *self, void *other)

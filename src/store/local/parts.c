@@ -52,24 +52,22 @@ static zarr_status parts_open(struct zr_local *l, struct local_parts *p,
     zarr_store_op op = {.verb = ZARR_STORE_PUT, .key = p->key};
     struct zr_lock_wait wait = {.key = p->key, .cancel = cancel};
     struct zr_local_owners owners = {0};
-    zarr_status st = ZARR_OK;
     int os_code = 0;
 
     if (!p->lock && l->locks == ZARR_LOCKS_NONE)
         return parts_make(l, p, &op, err);
     if (!p->lock) {
-        ZR_TRY(
+        ZR_CHECK(
             zr_local_lock_take(l, &p->own, &wait, ZR_LOCK_MAKES_FOLDERS, &os_code, err));
         p->lock = &p->own;
     }
-    ZR_TRY(zr_local_check_lock(l, &op, p->lock, true, err));
+    ZR_CHECK(zr_local_check_lock(l, &op, p->lock, true, err));
     p->lock->is_dirty = true;
     owners.mine = p->lock->owner;
     zr_local_owner_look(&p->lock->dir, &owners);
     if (owners.replaces) /* before the first byte is in the file */
         zr_local_owner_set(l, &op, p->lock->file.fd, &owners);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_local_end_parts(void *self, const char *key, void *parts)

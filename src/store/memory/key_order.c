@@ -100,14 +100,11 @@ struct zr_memory_node *zr_memory_order_below(struct zr_memory_table *t,
 static zarr_status order_row(struct zr_memory_list *x, const char *key, size_t n,
                              uint64_t bytes, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_grow(x->text.alloc, &x->row, &x->cap, x->n + 1, sizeof *x->row, err));
+    ZR_CHECK(zr_grow(x->text.alloc, &x->row, &x->cap, x->n + 1, sizeof *x->row, err));
     x->row[x->n++] = (struct zr_memory_row){.bytes = bytes};
     zr_str_append(&x->text, key, n);
     zr_str_append(&x->text, "", 1);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The first node after all that is below a prefix. */
@@ -141,24 +138,21 @@ static zarr_status order_collect(struct zr_memory_table *t, const char *prefix, 
 {
     const size_t skip = *prefix ? strlen(prefix) + 1 : 0;
     struct zr_memory_node *node = order_begin(t, prefix, x);
-    zarr_status st = ZARR_OK;
 
     while (node && zr_key_is_below(node->key, prefix) && x->n < ZR_MEMORY_PAGE) {
         const size_t n = skip + strcspn(node->key + skip, deep ? "" : "/");
 
         if (node->key[n] == '\0') {
-            ZR_TRY(order_row(x, node->key, n, node->value->mem.bytes, err));
+            ZR_CHECK(order_row(x, node->key, n, node->value->mem.bytes, err));
             node = node->after[0];
             continue;
         }
-        ZR_TRY(order_row(x, node->key, n, UINT64_MAX, err));
+        ZR_CHECK(order_row(x, node->key, n, UINT64_MAX, err));
         x->row[x->n - 1].is_prefix = true;
-        ZR_TRY(zr_str_status(&x->text, err));
+        ZR_CHECK(zr_str_status(&x->text, err));
         node = order_after(t, x->text.ptr + x->text.bytes - n - 1);
     }
-    st = zr_str_status(&x->text, err);
-out:
-    return st;
+    return zr_str_status(&x->text, err);
 }
 
 void zr_memory_list_init(struct zr_memory_list *x, const zarr_allocator *alloc)
