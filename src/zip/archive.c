@@ -150,21 +150,19 @@ zarr_status zr_zip_read_tail(struct zr_zip_archive *a, void *to, size_t n, size_
                         .length = n,
                         .mem = {.device_type = ZARR_DEVICE_CPU, .handle = to, .bytes = n},
                         .cancel = a->cancel};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_store_run(a->store, &op, err));
+    ZR_CHECK(zarr_store_run(a->store, &op, err));
     if (op.object_bytes == UINT64_MAX)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "%s: the store does not tell its length",
-                a->key);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: the store does not tell its length", a->key);
     *got = (size_t)ZR_MIN(op.object_bytes, (uint64_t)n);
     if (op.done_bytes != *got)
-        ZR_FAIL(err, ZARR_ERR_IO, "%s: %" PRIu64 " of the last %zu bytes", a->key,
-                op.done_bytes, *got);
+        return zr_fail(err, ZARR_ERR_IO, "%s: %" PRIu64 " of the last %zu bytes", a->key,
+                       op.done_bytes, *got);
     a->bytes = op.object_bytes;
     if (has_versions(a))
         a->version = op.version;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- windows ---- */
@@ -176,31 +174,27 @@ static zarr_status window_fill(struct zr_zip_window *w, uint64_t at, size_t n,
     const uint64_t tail_at = w->archive->bytes - w->tail_bytes;
     const size_t from_store =
         at < tail_at ? (size_t)ZR_MIN((uint64_t)n, tail_at - at) : 0;
-    zarr_status st = ZARR_OK;
 
     w->n = 0;
     if (from_store > 0)
-        ZR_TRY(zr_zip_read_host(w->archive, at, from_store, w->bytes, err));
+        ZR_CHECK(zr_zip_read_host(w->archive, at, from_store, w->bytes, err));
     if (n > from_store)
         memcpy(w->bytes + from_store, w->tail + (at + from_store - tail_at),
                n - from_store);
     w->at = at;
     w->n = n;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_zip_window_get(struct zr_zip_window *w, uint64_t at, size_t n,
                               uint64_t end, const uint8_t **out, zarr_error *err)
 {
     const size_t want = (size_t)ZR_MIN((uint64_t)w->most, end - at);
-    zarr_status st = ZARR_OK;
 
     if (at < w->at || at - w->at > w->n || w->n - (at - w->at) < n) {
-        ZR_TRY(zr_grow(w->archive->env.alloc, &w->bytes, &w->cap, want, 1, err));
-        ZR_TRY(window_fill(w, at, want, err));
+        ZR_CHECK(zr_grow(w->archive->env.alloc, &w->bytes, &w->cap, want, 1, err));
+        ZR_CHECK(window_fill(w, at, want, err));
     }
     *out = w->bytes + (at - w->at);
-out:
-    return st;
+    return ZARR_OK;
 }

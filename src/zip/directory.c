@@ -90,19 +90,17 @@ static zarr_status read_end(struct zip_finding *f, const uint8_t *p,
                             struct zip_end_record *e, zarr_error *err)
 {
     const uint16_t disk = zr_zip_u16(p + 4), start = zr_zip_u16(p + 6);
-    zarr_status st = ZARR_OK;
 
     e->n = zr_zip_u16(p + 10);
     e->directory_bytes = zr_load_le32(p + 12);
     e->directory_at = zr_load_le32(p + 16);
     if (e->n == UINT16_MAX || e->directory_bytes == UINT32_MAX ||
         e->directory_at == UINT32_MAX || disk == UINT16_MAX)
-        ZR_TRY(read_end64(f, e, err));
+        ZR_CHECK(read_end64(f, e, err));
     if (!e->is_zip64 && (disk != 0 || start != 0))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "%s: a part of an archive of several files",
-                f->archive->key);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: a part of an archive of several files", f->archive->key);
+    return ZARR_OK;
 }
 
 /* Where the directory begins in the value, and how many bytes are before the archive. */

@@ -96,7 +96,6 @@ out:
 static zarr_status add_new_records(struct zip_output *o, unsigned level, zarr_error *err)
 {
     const struct zr_zip_table *t = &o->z->table;
-    zarr_status st = ZARR_OK;
 
     for (size_t i = t->n_recorded; i < t->n; i++) {
         const struct zr_zip_member *m = &t->member[i];
@@ -109,11 +108,10 @@ static zarr_status add_new_records(struct zip_output *o, unsigned level, zarr_er
 
         if (!is_of_level(o, i, level))
             continue;
-        ZR_TRY(add_bytes(o, o->room, zr_zip_write_central(o->room, &r), err));
+        ZR_CHECK(add_bytes(o, o->room, zr_zip_write_central(o->room, &r), err));
         o->n++;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The end record, with its comment. */

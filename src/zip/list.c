@@ -94,15 +94,11 @@ struct zip_listing {
 static zarr_status add_row(struct zr_zip_rows *rows, const char *key, uint64_t bytes,
                            zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_grow(rows->text.alloc, &rows->row, &rows->cap, rows->n + 1,
-                   sizeof *rows->row, err));
+    ZR_CHECK(zr_grow(rows->text.alloc, &rows->row, &rows->cap, rows->n + 1,
+                     sizeof *rows->row, err));
     rows->row[rows->n++] = (struct zr_zip_row){bytes, rows->text.bytes};
     zr_str_append(&rows->text, key, strlen(key) + 1);
-    st = zr_str_status(&rows->text, err);
-out:
-    return st;
+    return zr_str_status(&rows->text, err);
 }
 
 /* Makes the row of key i: the key, or the prefix one level below `start` that it has. */

@@ -138,7 +138,6 @@ static zarr_status read_header(const struct zip_reading *r, uint64_t more, uint3
     const struct zr_zip_archive *a = &r->v->archive;
     const size_t head = (size_t)ZR_ZIP_LOCAL_BYTES + r->m->name_bytes;
     zarr_memory mem = {.device_type = ZARR_DEVICE_CPU};
-    zarr_status st = ZARR_OK;
 
     *got = (size_t)header_bytes(r, more);
     *block = zr_calloc(a->env.alloc, 1, ZR_MAX(*got, head));
@@ -146,10 +145,8 @@ static zarr_status read_header(const struct zip_reading *r, uint64_t more, uint3
         return zr_fail_memory(err, *got);
     mem.handle = *block;
     mem.bytes = *got;
-    ZR_TRY(zr_zip_read(a, r->m->header_at, *got, &mem, &r->caller, err));
-    st = take_header(r, *block, lead, err);
-out:
-    return st;
+    ZR_CHECK(zr_zip_read(a, r->m->header_at, *got, &mem, &r->caller, err));
+    return take_header(r, *block, lead, err);
 }
 
 /* Finds where the data begins, counted from the local header. */
@@ -171,13 +168,10 @@ static zarr_status read_stored(const struct zip_reading *r, uint64_t from, uint6
                                const zarr_memory *mem, zarr_error *err)
 {
     uint32_t lead = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(find_lead(r, &lead, err));
-    st = zr_zip_read(&r->v->archive, r->m->header_at + lead + from, n, mem, &r->caller,
-                     err);
-out:
-    return st;
+    ZR_CHECK(find_lead(r, &lead, err));
+    return zr_zip_read(&r->v->archive, r->m->header_at + lead + from, n, mem, &r->caller,
+                       err);
 }
 
 /* Reads all stored bytes to host memory, with the local header if it must be read. */
@@ -310,21 +304,18 @@ static zarr_status get_member_range(const struct zip_reading *r, const zarr_stor
 {
     zarr_memory mem = {.device_type = ZARR_DEVICE_CPU, .bytes = n};
     void *host = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(check_readable(r, err));
+    ZR_CHECK(check_readable(r, err));
     if (n == 0)
         return r->m->bytes == 0 ? check_sum(r, "", 0, err) : ZARR_OK;
-    ZR_TRY(zr_mem_host_ptr(r->v->archive.env.memory, &op->mem, n, &host, err));
+    ZR_CHECK(zr_mem_host_ptr(r->v->archive.env.memory, &op->mem, n, &host, err));
     if (r->m->method != ZR_ZIP_STORED)
         return get_decoded(r, from, n, host, err);
     mem.handle = host;
     if (n < r->m->bytes)
         return read_stored(r, from, n, &mem, err);
-    ZR_TRY(read_all(r, host, err));
-    st = check_sum(r, host, (size_t)n, err);
-out:
-    return st;
+    ZR_CHECK(read_all(r, host, err));
+    return check_sum(r, host, (size_t)n, err);
 }
 
 static struct zip_reading begin_reading(struct zr_zip_store *z, struct zr_zip_view *v,

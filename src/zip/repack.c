@@ -86,7 +86,6 @@ static zarr_status find_head(struct zip_repack *r, zarr_error *err)
     const struct zr_zip_table *t = &r->z->table;
     uint64_t first_at = r->place[0].at;
     uint8_t p[4];
-    zarr_status st = ZARR_OK;
 
     r->head = t->base;
     for (size_t i = 0; i < t->n; i++)
@@ -94,11 +93,10 @@ static zarr_status find_head(struct zip_repack *r, zarr_error *err)
             first_at = ZR_MIN(first_at, t->member[i].header_at);
     if (t->base > 0 || first_at < sizeof p)
         return ZARR_OK;
-    ZR_TRY(zr_zip_read_host(&r->from, 0, sizeof p, p, err));
+    ZR_CHECK(zr_zip_read_host(&r->from, 0, sizeof p, p, err));
     if (zr_zip_is_headed(p))
         r->head = first_at;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Whether the members, and the records of the directory, are in the order of levels. */
@@ -136,17 +134,15 @@ static zarr_status count_dead(struct zip_repack *r, size_t i, uint64_t *dead,
     const uint64_t late = m->flags & ZR_ZIP_HAS_DESCRIPTOR ? DESCRIPTOR_MOST : 0;
     uint64_t used = 0;
     const uint8_t *p = NULL;
-    zarr_status st = ZARR_OK;
 
     if (zr_zip_dead_behind(m, next_at) == 0)
         return ZARR_OK;
-    ZR_TRY(zr_zip_window_get(&r->window, m->header_at, ZR_ZIP_LOCAL_BYTES, next_at, &p,
-                             err));
+    ZR_CHECK(zr_zip_window_get(&r->window, m->header_at, ZR_ZIP_LOCAL_BYTES, next_at, &p,
+                               err));
     used = (uint64_t)ZR_ZIP_LOCAL_BYTES + zr_zip_u16(p + 26) + zr_zip_u16(p + 28) + late;
     if (zr_add(used, m->stored_bytes, &used) && used < next_at - m->header_at)
         *dead += next_at - m->header_at - used;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status look(struct zip_repack *r, zarr_repack_result *out, zarr_error *err)
@@ -154,17 +150,15 @@ static zarr_status look(struct zip_repack *r, zarr_repack_result *out, zarr_erro
     const struct zr_zip_table *t = &r->z->table;
     uint64_t dead = r->place[0].at - r->head + (r->z->archive.bytes - t->end_at);
     bool is_same = true;
-    zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < r->n; i++)
-        ZR_TRY(count_dead(r, i, &dead, err));
+        ZR_CHECK(count_dead(r, i, &dead, err));
     if (r->z->is_ozx)
-        ZR_TRY(zr_zip_ozx_is_same(r->z, &is_same, err));
+        ZR_CHECK(zr_zip_ozx_is_same(r->z, &is_same, err));
     out->is_needed = dead > 0 || r->n < t->n || !is_same || !is_by_level(r);
     out->bytes_before = r->z->archive.bytes;
     out->bytes_after = out->bytes_before - ZR_MIN(dead, out->bytes_before);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- members ---- */
@@ -193,7 +187,6 @@ static zarr_status copy_range(struct zip_repack *r, uint64_t at, uint64_t n, uin
                               uint32_t *crc, zarr_error *err)
 {
     const uint8_t *p = NULL;
-    zarr_status st = ZARR_OK;
 
     for (uint64_t done = 0; done < n;) {
         const uint64_t from = at + done, seen = r->window.at + r->window.n;
@@ -202,14 +195,13 @@ static zarr_status copy_range(struct zip_repack *r, uint64_t at, uint64_t n, uin
                                   : (uint64_t)REPACK_WINDOW_BYTES;
         const size_t some = (size_t)ZR_MIN(n - done, most);
 
-        ZR_TRY(zr_cancel_check(r->cancel, err));
-        ZR_TRY(zr_zip_window_get(&r->window, from, some, end, &p, err));
+        ZR_CHECK(zr_cancel_check(r->cancel, err));
+        ZR_CHECK(zr_zip_window_get(&r->window, from, some, end, &p, err));
         *crc = zr_codecs_crc32(*crc, p, some);
-        ZR_TRY(add_repacked(r, p, some, err));
+        ZR_CHECK(add_repacked(r, p, some, err));
         done += some;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static uint32_t low_bits(uint64_t v)
@@ -239,15 +231,13 @@ static zarr_status find_zip64(struct zip_repack *r, const struct zr_zip_member *
     struct zr_zip_central c = {0};
     const uint8_t *p = NULL;
     size_t n = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_zip_window_get(&r->window, m->header_at, h->bytes, end, &p, err));
+    ZR_CHECK(zr_zip_window_get(&r->window, m->header_at, h->bytes, end, &p, err));
     c.extra_bytes = zr_zip_u16(p + 28);
     c.extra = p + h->bytes - c.extra_bytes;
     h->is_zip64 = zr_zip_central_field(&c, LOCAL_FIELD_ZIP64, &n) ||
                   m->bytes >= UINT32_MAX || m->stored_bytes >= UINT32_MAX;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Checks the local header of place[i]. Reads ahead up to `end`. */
@@ -260,11 +250,10 @@ static zarr_status check_local(struct zip_repack *r, size_t i, uint64_t end,
     const uint64_t room = r->place[i + 1].at - m->header_at;
     const uint8_t *p = NULL;
     uint16_t flags;
-    zarr_status st = ZARR_OK;
 
     /* settle_member() found that there are so many bytes */
-    ZR_TRY(zr_zip_window_get(&r->window, m->header_at, ZR_ZIP_LOCAL_BYTES + name, end, &p,
-                             err));
+    ZR_CHECK(zr_zip_window_get(&r->window, m->header_at, ZR_ZIP_LOCAL_BYTES + name, end,
+                               &p, err));
     flags = zr_zip_u16(p + 6);
     h->bytes = (uint32_t)ZR_ZIP_LOCAL_BYTES + zr_zip_u16(p + 26) + zr_zip_u16(p + 28);
     h->has_descriptor = flags & ZR_ZIP_FLAG_DESCRIPTOR;
@@ -281,9 +270,8 @@ static zarr_status check_local(struct zip_repack *r, size_t i, uint64_t end,
         return fail_repack(r, m, "its local header says that it overlaps with the next",
                            err);
     if (h->has_descriptor)
-        st = find_zip64(r, m, h, end, err);
-out:
-    return st;
+        return find_zip64(r, m, h, end, err);
+    return ZARR_OK;
 }
 
 /* The sizes after the data, in the form that the local header asks for. */
@@ -311,18 +299,16 @@ static zarr_status copy_member(struct zip_repack *r, size_t i, uint64_t end,
     const struct zr_zip_member *m = &r->z->table.member[r->place[i].i];
     struct repack_header h = {0};
     uint32_t crc = 0, of_header = 0;
-    zarr_status st = ZARR_OK;
 
     r->new_at[r->place[i].i] = r->z->session.end + r->piece.bytes;
-    ZR_TRY(check_local(r, i, end, &h, err));
-    ZR_TRY(copy_range(r, m->header_at, h.bytes, end, &of_header, err));
-    ZR_TRY(copy_range(r, m->header_at + h.bytes, m->stored_bytes, end, &crc, err));
+    ZR_CHECK(check_local(r, i, end, &h, err));
+    ZR_CHECK(copy_range(r, m->header_at, h.bytes, end, &of_header, err));
+    ZR_CHECK(copy_range(r, m->header_at + h.bytes, m->stored_bytes, end, &crc, err));
     if (m->method == ZR_ZIP_STORED && !(m->flags & ZR_ZIP_IS_ENCRYPTED) && crc != m->crc)
         return fail_repack(r, m, "its CRC-32 is not that of the directory", err);
     if (h.has_descriptor)
-        st = add_descriptor(r, m, h.is_zip64, err);
-out:
-    return st;
+        return add_descriptor(r, m, h.is_zip64, err);
+    return ZARR_OK;
 }
 
 /* Copies all members, one level after another. Those of the last level are most, and are
@@ -332,20 +318,17 @@ static zarr_status copy_members(struct zip_repack *r, zarr_error *err)
     const struct zr_zip_table *t = &r->z->table;
     const uint64_t levels = zr_zip_levels(r->z);
     uint32_t crc = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(copy_range(r, 0, r->head, r->head, &crc, err));
+    ZR_CHECK(copy_range(r, 0, r->head, r->head, &crc, err));
     for (unsigned level = 0; level < ZR_ZIP_LEVELS; level++) {
         const bool is_last = levels >> level <= 1;
 
         for (size_t i = 0; levels >> level & 1 && i < r->n; i++)
             if (zr_zip_level(r->z, &t->member[r->place[i].i]) == level)
-                ZR_TRY(copy_member(r, i, is_last ? t->directory_at : r->place[i + 1].at,
-                                   err));
+                ZR_CHECK(copy_member(r, i, is_last ? t->directory_at : r->place[i + 1].at,
+                                     err));
     }
-    st = write_repacked(r, err);
-out:
-    return st;
+    return write_repacked(r, err);
 }
 
 /* ---- the whole ---- */

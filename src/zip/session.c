@@ -248,15 +248,13 @@ static zarr_status copy_archive(struct zr_zip_store *z, const zarr_cancel *cance
                         .parts = s->parts,
                         .part = 1};
     const uint64_t begun_ns = zr_now_ns();
-    zarr_status st = ZARR_OK;
 
     if (z->archive.bytes == 0)
         return ZARR_OK;
-    ZR_TRY(zarr_store_run(z->archive.store, &op, err));
+    ZR_CHECK(zarr_store_run(z->archive.store, &op, err));
     s->n_parts = 1;
     s->copy_ns = zr_now_ns() - begun_ns;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status begin_draft(struct zr_zip_store *z, const zarr_cancel *cancel,
@@ -483,16 +481,13 @@ static zarr_status commit_draft(struct zr_zip_store *z, zarr_error *err)
 
 zarr_status zr_zip_session_end(struct zr_zip_store *z, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!z->archive.in_session)
         return ZARR_OK;
-    ZR_TRY(write_directory(z, err));
+    ZR_CHECK(write_directory(z, err));
     if (z->session.parts)
-        ZR_TRY(commit_draft(z, err));
+        ZR_CHECK(commit_draft(z, err));
     zr_zip_session_drop(z);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_zip_session_tick(struct zr_zip_store *z, zarr_error *err)

@@ -93,18 +93,15 @@ zarr_status zr_zip_spool_read(const struct zr_zip_spool *spool, uint64_t at, uin
 static zarr_status compare_bytes(const uint8_t *bytes, uint64_t n, zarr_store *store,
                                  zarr_store_op *op, uint8_t *block, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (op->offset = 0; op->offset < n; op->offset += op->length) {
         op->length = ZR_MIN(n - op->offset, SPOOL_BLOCK);
         op->mem = zr_mem_of_host(block, op->length);
-        ZR_TRY(zarr_store_run(store, op, err));
+        ZR_CHECK(zarr_store_run(store, op, err));
         if (op->done_bytes != op->length ||
             memcmp(block, bytes + op->offset, (size_t)op->length) != 0)
             return ZARR_ERR_CONFLICT;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Looks whether the value is from an earlier PUT, whose outcome was unknown. No version

@@ -177,19 +177,19 @@ zarr_status zr_zip_table_add(struct zr_zip_table *t, const struct zr_zip_central
     struct zr_zip_member *m = NULL;
     bool converted = false, is_key = false, is_folder = false;
     size_t n = 0;
-    zarr_status st = ZARR_OK;
 
     if (t->n >= t->limit)
-        ZR_FAIL_LIMIT(err, "listing_keys", t->limit, "more than %" PRIu64 " members",
-                      t->limit);
-    ZR_TRY(zr_grow(t->alloc, &t->member, &t->cap, t->n + 1, sizeof *t->member, err));
+        return zr_fail_limit(err, "listing_keys", t->limit,
+                             "more than %" PRIu64 " members", t->limit);
+    ZR_CHECK(zr_grow(t->alloc, &t->member, &t->cap, t->n + 1, sizeof *t->member, err));
     put_name(&t->names, c, &converted);
-    ZR_TRY(zr_str_status(&t->names, err));
+    ZR_CHECK(zr_str_status(&t->names, err));
     n = t->names.bytes - at;
     if (t->names.bytes / NAME_BYTES > t->limit || t->names.bytes >= UINT32_MAX)
-        ZR_FAIL_LIMIT(err, "listing_keys", t->limit,
-                      "names of more than %d bytes for each of %" PRIu64 " members",
-                      NAME_BYTES, t->limit);
+        return zr_fail_limit(err, "listing_keys", t->limit,
+                             "names of more than %d bytes for each of %" PRIu64
+                             " members",
+                             NAME_BYTES, t->limit);
     is_folder = n > 0 && t->names.ptr[at + n - 1] == '/';
     is_key = !is_folder && name_is_key(t->names.ptr + at, n);
     m = &t->member[t->n];
@@ -205,14 +205,13 @@ zarr_status zr_zip_table_add(struct zr_zip_table *t, const struct zr_zip_central
     if (!zr_add(m->header_at, t->base, &m->header_at))
         m->flags |= ZR_ZIP_IS_BAD;
     zr_str_append(&t->names, "", 1);
-    ZR_TRY(zr_str_status(&t->names, err));
+    ZR_CHECK(zr_str_status(&t->names, err));
     if (is_key)
         note_common(t, t->names.ptr + at, n);
     else if (!is_folder && t->n_ignored++ == 0)
         t->ignored = t->n;
     t->n++;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- the layout ---- */
@@ -433,23 +432,21 @@ zarr_status zr_zip_table_reserve(struct zr_zip_table *t, const char *key, zarr_e
 {
     const size_t bytes = t->root + strlen(key);
     size_t names = 0;
-    zarr_status st = ZARR_OK;
 
     if (!name_is_key(key, strlen(key))) /* readers would ignore it */
-        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: the name of a member cannot have a backslash",
-                key);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: the name of a member cannot have a backslash", key);
     if (bytes > UINT16_MAX)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "%s: the name of a member has at most 65535 bytes, not %zu", key, bytes);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%s: the name of a member has at most 65535 bytes, not %zu", key,
+                       bytes);
     if (t->n >= t->limit || t->names.bytes + bytes >= UINT32_MAX)
-        ZR_FAIL_LIMIT(err, "listing_keys", t->limit, "more than %" PRIu64 " members",
-                      t->limit);
+        return zr_fail_limit(err, "listing_keys", t->limit,
+                             "more than %" PRIu64 " members", t->limit);
     names = t->names.bytes + bytes + 2;
-    ZR_TRY(zr_grow(t->alloc, &t->member, &t->cap, t->n + 1, sizeof *t->member, err));
-    ZR_TRY(zr_grow(t->alloc, &t->names.ptr, &t->names.cap, names, 1, err));
-    st = grow_slots(t, err);
-out:
-    return st;
+    ZR_CHECK(zr_grow(t->alloc, &t->member, &t->cap, t->n + 1, sizeof *t->member, err));
+    ZR_CHECK(zr_grow(t->alloc, &t->names.ptr, &t->names.cap, names, 1, err));
+    return grow_slots(t, err);
 }
 
 void zr_zip_table_put(struct zr_zip_table *t, const char *key,
