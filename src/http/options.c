@@ -92,8 +92,6 @@ static zarr_status add_header(struct http_config *c, const char *option, const c
 
 static zarr_status read_headers(struct http_config *c, const struct zr_json *v)
 {
-    zarr_status st = ZARR_OK;
-
     if (!zr_json_is(v, ZR_JSON_OBJECT))
         return refuse_config(c, v->key, "an object of names of headers and their values");
     for (const struct zr_json *h = v->u.children.first; h; h = h->next) {
@@ -102,10 +100,9 @@ static zarr_status read_headers(struct http_config *c, const struct zr_json *v)
         if (!value || strlen(h->key) != h->key_bytes)
             return refuse_config(c, v->key,
                                  "an object of names of headers and their values");
-        ZR_TRY(add_header(c, v->key, h->key, value));
+        ZR_CHECK(add_header(c, v->key, h->key, value));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status read_token(struct http_config *c, const struct zr_json *v)
