@@ -246,26 +246,24 @@ static zarr_status turn_page(struct s3_clean *c, zarr_error *err)
 static zarr_status clean_pages(struct s3_clean *c, zarr_error *err)
 {
     int64_t now_s = 0;
-    zarr_status st = ZARR_OK;
 
     put_uploads_query(c);
     do {
-        ZR_TRY(zr_str_status(&c->query, err));
-        ZR_TRY(zr_cancel_check(c->cancel, err));
-        ZR_TRY(fetch_uploads(c, &now_s, err));
+        ZR_CHECK(zr_str_status(&c->query, err));
+        ZR_CHECK(zr_cancel_check(c->cancel, err));
+        ZR_CHECK(fetch_uploads(c, &now_s, err));
         for (size_t i = 0; i < c->n && !c->is_ended; i++) {
             const struct clean_row *row = &c->row[i];
             const uint64_t age_s =
                 row->begun_s < now_s ? (uint64_t)(now_s - row->begun_s) : 0;
 
             if (age_s >= c->min_age_s && row->begun_s <= now_s)
-                ZR_TRY(clean_row(c, row, age_s, err));
+                ZR_CHECK(clean_row(c, row, age_s, err));
         }
         if (c->is_truncated && !c->is_ended)
-            ZR_TRY(turn_page(c, err));
+            ZR_CHECK(turn_page(c, err));
     } while (c->is_truncated && !c->is_ended);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status clean_below(struct s3_clean *c, const char *prefix, zarr_error *err)

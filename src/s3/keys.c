@@ -379,13 +379,12 @@ static zarr_status renew_locked(struct zr_s3_keys *k, const zarr_cancel *cancel,
                                 zarr_error *err)
 {
     const uint64_t n_failures = k->n_failures;
-    zarr_status st = ZARR_OK;
 
     while (keys_need_refresh(k, zr_wall_seconds())) {
         if (!k->is_refreshing && k->st != ZARR_OK && zr_wall_seconds() < k->next_try_s)
             return zr_pass(err, k->st, &k->err); /* it has just failed */
         if (!k->is_refreshing)
-            ZR_TRY(refresh_locked(k, cancel, err));
+            ZR_CHECK(refresh_locked(k, cancel, err));
         else if (keys_are_valid(k, zr_wall_seconds()))
             return ZARR_OK;
         else
@@ -396,8 +395,7 @@ static zarr_status renew_locked(struct zr_s3_keys *k, const zarr_cancel *cancel,
             return keys_are_valid(k, zr_wall_seconds()) ? ZARR_OK
                                                         : zr_pass(err, k->st, &k->err);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_s3_keys_renew(struct zr_s3_keys *k, const zarr_cancel *cancel,

@@ -250,8 +250,6 @@ static void large_begun(struct zr_s3_upload *u, zarr_status st, zarr_error *said
 
 static zarr_status hash_parts(struct s3_large *l, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     l->hashes =
         zr_calloc(l->store->reader.env.alloc, (size_t)l->n_parts, ZR_SHA256_BYTES);
     if (!l->hashes)
@@ -259,14 +257,13 @@ static zarr_status hash_parts(struct s3_large *l, zarr_error *err)
     for (uint64_t i = 0; i < l->n_parts; i++) {
         const uint64_t at = i * l->part_bytes;
 
-        ZR_TRY(zr_cancel_check(l->op->cancel, err));
+        ZR_CHECK(zr_cancel_check(l->op->cancel, err));
         if (zr_net_scope_is_cancelled(l->store->reader.net, l->arg))
-            ZR_FAIL(err, ZARR_ERR_CANCELLED, "cancelled");
-        ZR_TRY(zr_sha256(hash_at(l, i), l->body + at,
-                         (size_t)ZR_MIN(l->part_bytes, l->bytes - at), err));
+            return zr_fail(err, ZARR_ERR_CANCELLED, "cancelled");
+        ZR_CHECK(zr_sha256(hash_at(l, i), l->body + at,
+                           (size_t)ZR_MIN(l->part_bytes, l->bytes - at), err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Begins the upload of l->bytes > 0. */

@@ -225,14 +225,13 @@ static zarr_status give_row(struct s3_listing *l, const struct s3_row *row,
     const size_t above = l->store->prefix.bytes;
     zarr_store_item item = {.bytes = row->is_prefix ? UINT64_MAX : row->bytes,
                             .is_prefix = row->is_prefix};
-    zarr_status st = ZARR_OK;
 
     zr_str_clear(&l->key);
     if (!zr_s3_decode_key(&l->key, l->keys.ptr + row->key, l->is_escaped))
-        ZR_FAIL(err, ZARR_ERR_CORRUPT, "it has a key with a malformed escape");
-    ZR_TRY(zr_str_status(&l->key, err));
+        return zr_fail(err, ZARR_ERR_CORRUPT, "it has a key with a malformed escape");
+    ZR_CHECK(zr_str_status(&l->key, err));
     if (!zr_starts_with(zr_str_text(&l->key), zr_str_text(&l->prefix)))
-        ZR_FAIL(err, ZARR_ERR_CORRUPT, "it has a key outside of the prefix");
+        return zr_fail(err, ZARR_ERR_CORRUPT, "it has a key outside of the prefix");
     if (row->is_prefix && l->key.bytes > 0 && l->key.ptr[l->key.bytes - 1] == '/')
         l->key.ptr[--l->key.bytes] = '\0';
     item.key = zr_str_text(&l->key) + above;
@@ -246,8 +245,7 @@ static zarr_status give_row(struct s3_listing *l, const struct s3_row *row,
     if (item.age_s < l->min_age_s)
         return ZARR_OK;
     l->is_ended = l->fn(l->user, &item) != 0;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status list_pages(struct s3_listing *l, zarr_error *err)

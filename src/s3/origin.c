@@ -139,15 +139,12 @@ static zarr_status find_web_identity(struct finding *f)
 {
     const char *file = f->o->variable("AWS_WEB_IDENTITY_TOKEN_FILE");
     const char *role = f->o->variable("AWS_ROLE_ARN");
-    zarr_status st = ZARR_OK;
 
     if (!is_set(file) || !is_set(role))
         return ZARR_OK;
-    ZR_TRY(keep_source_text(f, &f->k->origin.token_file, file));
-    ZR_TRY(keep_source_text(f, &f->k->origin.role, role));
-    st = set_sts(f, ZR_S3_WEB_IDENTITY);
-out:
-    return st;
+    ZR_CHECK(keep_source_text(f, &f->k->origin.token_file, file));
+    ZR_CHECK(keep_source_text(f, &f->k->origin.role, role));
+    return set_sts(f, ZR_S3_WEB_IDENTITY);
 }
 
 /* ---- profiles ---- */
@@ -328,7 +325,6 @@ static zarr_status find_instance(struct finding *f)
 {
     const char *off = f->o->variable("AWS_EC2_METADATA_DISABLED");
     const char *url = f->o->variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
-    zarr_status st = ZARR_OK;
 
     if (is_set(off) && (strcmp(off, "true") == 0 || strcmp(off, "TRUE") == 0 ||
                         strcmp(off, "True") == 0)) {
@@ -336,15 +332,14 @@ static zarr_status find_instance(struct finding *f)
                     ", not in the metadata server (AWS_EC2_METADATA_DISABLED)");
         return ZARR_OK;
     }
-    ZR_TRY(keep_source_text(f, &f->k->origin.url,
-                            is_set(url) ? url : "http://169.254.169.254"));
+    ZR_CHECK(keep_source_text(f, &f->k->origin.url,
+                              is_set(url) ? url : "http://169.254.169.254"));
     for (char *s = f->k->origin.url; zr_ends_with(s, "/");)
         s[strlen(s) - 1] = '\0';
-    ZR_TRY(open_client(f, "", true));
+    ZR_CHECK(open_client(f, "", true));
     f->k->origin.source = ZR_S3_INSTANCE;
     zr_str_puts(&f->k->looked, ", and in the metadata server of the instance");
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- all ---- */

@@ -91,17 +91,13 @@ out:
 zarr_status zr_s3_profiles_read(struct zr_s3_profiles *p, const zarr_allocator *alloc,
                                 zr_s3_env *variable, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     zr_str_init(&p->config, alloc);
     zr_str_init(&p->credentials, alloc);
     zr_str_init(&p->names, alloc);
-    ZR_TRY(read_profiles(p, &p->credentials, variable, "AWS_SHARED_CREDENTIALS_FILE",
-                         "credentials", err));
-    ZR_TRY(read_profiles(p, &p->config, variable, "AWS_CONFIG_FILE", "config", err));
-    st = zr_str_status(&p->names, err);
-out:
-    return st;
+    ZR_CHECK(read_profiles(p, &p->credentials, variable, "AWS_SHARED_CREDENTIALS_FILE",
+                           "credentials", err));
+    ZR_CHECK(read_profiles(p, &p->config, variable, "AWS_CONFIG_FILE", "config", err));
+    return zr_str_status(&p->names, err);
 }
 
 void zr_s3_profiles_deinit(struct zr_s3_profiles *p)

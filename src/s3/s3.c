@@ -339,25 +339,24 @@ static zarr_status take_signed_lines(struct s3_opening *o)
                                       "x-amz-meta-zarrc-write"};
     const char **const lines = o->transport.headers;
     size_t n = 0;
-    zarr_status st = ZARR_OK;
 
     if (o->s->requester_pays)
-        ZR_TRY(add_signed_line(o, "x-amz-request-payer: requester"));
+        ZR_CHECK(add_signed_line(o, "x-amz-request-payer: requester"));
     for (size_t i = 0; lines[i]; i++) {
         for (size_t k = 0; k < ZR_COUNT(own); k++)
             if (has_header_name(lines[i], own[k], true))
-                ZR_FAIL(o->err, ZARR_ERR_INVALID,
-                        "an S3 store has no option bearer_token, and its option headers "
-                        "has no %s",
-                        own[k]);
+                return zr_fail(
+                    o->err, ZARR_ERR_INVALID,
+                    "an S3 store has no option bearer_token, and its option headers "
+                    "has no %s",
+                    own[k]);
         if (has_header_name(lines[i], "x-amz-", false))
-            ZR_TRY(add_signed_line(o, lines[i]));
+            ZR_CHECK(add_signed_line(o, lines[i]));
         else
             lines[n++] = lines[i];
     }
     lines[n] = NULL;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status refuse_contradictions(const struct s3_opening *o)
@@ -505,30 +504,27 @@ static zarr_status open_parts(struct s3_opening *o, const char *url, const char 
 {
     struct zr_s3_store *s = o->s;
     struct zr_net_options net;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(load_libraries(s, o->err));
-    ZR_TRY(zr_url_parse(&s->url, s->reader.env.alloc, url, o->err));
-    ZR_TRY(set_prefix(o));
-    ZR_TRY(read_options(o, config));
-    ZR_TRY(refuse_contradictions(o));
-    ZR_TRY(take_signed_lines(o));
-    ZR_TRY(read_surroundings(o));
-    ZR_TRY(set_endpoint(o));
-    ZR_TRY(zr_s3_place_init(&s->place[0], s, o->region, o->err));
-    ZR_TRY(set_conditions(o));
+    ZR_CHECK(load_libraries(s, o->err));
+    ZR_CHECK(zr_url_parse(&s->url, s->reader.env.alloc, url, o->err));
+    ZR_CHECK(set_prefix(o));
+    ZR_CHECK(read_options(o, config));
+    ZR_CHECK(refuse_contradictions(o));
+    ZR_CHECK(take_signed_lines(o));
+    ZR_CHECK(read_surroundings(o));
+    ZR_CHECK(set_endpoint(o));
+    ZR_CHECK(zr_s3_place_init(&s->place[0], s, o->region, o->err));
+    ZR_CHECK(set_conditions(o));
     net = o->transport.net;
     if (zr_s3_is_loopback(s->place[0].bucket.host))
         net.proxy = ""; /* which would see a session token */
-    ZR_TRY(zr_net_open(&s->reader.net, &net, o->err));
+    ZR_CHECK(zr_net_open(&s->reader.net, &net, o->err));
     o->keys.anonymous = s->is_anonymous;
     o->keys.untrusted = o->transport.net.untrusted;
     o->keys.region = s->place[0].region;
     o->keys.profiles = &o->profiles;
     o->keys.net = &o->transport.net;
-    st = zr_s3_keys_init(&s->keys, &o->keys, &s->reader.env, o->err);
-out:
-    return st;
+    return zr_s3_keys_init(&s->keys, &o->keys, &s->reader.env, o->err);
 }
 
 zarr_status zr_s3_open(void **self, const struct zr_store_env *env, const char *url,
