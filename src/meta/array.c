@@ -9,16 +9,14 @@
 static zarr_status complete_items(struct zr_array_meta *m, const struct zr_meta_env *env,
                                   zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     zarr_chunk_spec chunk;
     bool completed = false;
 
     zr_array_meta_chunk(m, &chunk);
-    ZR_TRY(zr_chain_complete_stored(m->chain, &chunk, &completed, err));
+    ZR_CHECK(zr_chain_complete_stored(m->chain, &chunk, &completed, err));
     if (completed)
-        st = zr_meta_check_chain(m, env, err);
-out:
-    return st;
+        return zr_meta_check_chain(m, env, err);
+    return ZARR_OK;
 }
 
 zarr_status zr_array_meta_parse(struct zr_array_meta *out, const struct zr_meta_env *env,

@@ -360,24 +360,21 @@ static zarr_status read_dimensions(struct zr_array_meta *m, zarr_error *err)
 zarr_status zr_array_v2_parse(struct zr_array_meta *m, const struct zr_meta_env *env,
                               zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const struct zr_json *root = m->document;
     const struct zr_json *fill = zr_json_get(root, "fill_value");
     uint64_t chunks[ZARR_MAX_RANK] = {0};
 
-    ZR_TRY(zr_meta_shape(m, zr_json_get(root, "shape"), env, err));
-    ZR_TRY(zr_meta_sizes("chunks", zr_json_get(root, "chunks"), m->ndim, chunks, err));
-    ZR_TRY(zr_grid_init_regular(&m->grid, m->ndim, m->shape, chunks, "chunks", err));
-    ZR_TRY(read_codecs(m, root, err));
-    ZR_TRY(read_order(m, zr_json_get(root, "order"), err));
-    ZR_TRY(read_dtype(m, env, root, err));
-    ZR_TRY(read_separator(m, env, zr_json_get(root, "dimension_separator"), err));
+    ZR_CHECK(zr_meta_shape(m, zr_json_get(root, "shape"), env, err));
+    ZR_CHECK(zr_meta_sizes("chunks", zr_json_get(root, "chunks"), m->ndim, chunks, err));
+    ZR_CHECK(zr_grid_init_regular(&m->grid, m->ndim, m->shape, chunks, "chunks", err));
+    ZR_CHECK(read_codecs(m, root, err));
+    ZR_CHECK(read_order(m, zr_json_get(root, "order"), err));
+    ZR_CHECK(read_dtype(m, env, root, err));
+    ZR_CHECK(read_separator(m, env, zr_json_get(root, "dimension_separator"), err));
     m->nczarr = env->nczarr || is_nczarr(m);
-    ZR_TRY(make_chain(m, env, err));
-    ZR_TRY(zr_meta_fill_v2_read(m, env, fill, err));
-    ZR_TRY(read_dimensions(m, err));
-out:
-    return st;
+    ZR_CHECK(make_chain(m, env, err));
+    ZR_CHECK(zr_meta_fill_v2_read(m, env, fill, err));
+    return read_dimensions(m, err);
 }
 
 static bool shuffle_is_unclear(const struct zr_json *codec, uint64_t item_bytes,

@@ -47,7 +47,6 @@ out:
 static zarr_status read_array_codecs(struct zr_array_meta *m,
                                      const struct zr_chain *chain, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const struct zarr_codec_spec *a2b = &chain->codec[chain->a2b];
     bool filters = false;
 
@@ -58,19 +57,18 @@ static zarr_status read_array_codecs(struct zr_array_meta *m,
             continue;
         }
         if (filters)
-            ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                    "Zarr v2 cannot express a transpose after a filter");
-        ZR_TRY(reverse_order(&chain->codec[i], m->ndim, &m->order, err));
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "Zarr v2 cannot express a transpose after a filter");
+        ZR_CHECK(reverse_order(&chain->codec[i], m->ndim, &m->order, err));
     }
     if (!is_codec(a2b, ZR_STRUCTURE_BYTES) && !zarr_dtype_variable(m->dtype) &&
         !(a2b->vt->flags & ZARR_CODEC_SPEC_NUMCODECS))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot express codec \"%s\"",
-                zarr_codec_spec_name(a2b));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot express codec \"%s\"",
+                       zarr_codec_spec_name(a2b));
     m->byte_order = !zr_dtype_has_order(m->dtype)       ? (uint32_t)ZR_ORDER_NATIVE
                     : is_codec(a2b, ZR_STRUCTURE_BYTES) ? a2b->structure.stored.order
                                                         : (uint32_t)ZARR_ORDER_LITTLE;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Returns the id of a codec in v2, or NULL if it has none. "numcodecs.delta" in v3 is the
@@ -126,40 +124,36 @@ zarr_status zr_array_meta_codecs_v2(const struct zr_array_meta *m,
                                     struct zr_v2_codecs *out, zarr_error *err)
 {
     struct zr_array_meta fields = *m; /* a shallow copy: not to be freed */
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_chain_has_form(chain, 2, err));
-    ZR_TRY(read_array_codecs(&fields, chain, err));
-    ZR_TRY(read_back(&fields, env, chain, doc, err));
+    ZR_CHECK(zr_chain_has_form(chain, 2, err));
+    ZR_CHECK(read_array_codecs(&fields, chain, err));
+    ZR_CHECK(read_back(&fields, env, chain, doc, err));
     *out = (struct zr_v2_codecs){.filters = fields.filters,
                                  .compressor = fields.compressor,
                                  .byte_order = fields.byte_order,
                                  .order = fields.order};
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status make_v2(struct zr_array_meta *fields, const struct zr_meta_env *env,
                            struct zr_json_doc *doc, struct zr_json **root,
                            zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!fields->grid.regular)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "Zarr v2 cannot express chunk grid \"%s\"",
-                zr_grid_name(&fields->grid));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "Zarr v2 cannot express chunk grid \"%s\"",
+                       zr_grid_name(&fields->grid));
     if (!zr_streq(fields->keys.vt->name, "v2"))
-        ZR_TRY(
+        ZR_CHECK(
             zr_fail(err, ZARR_ERR_UNSUPPORTED,
                     "Zarr v2 cannot express chunk key encoding \"%s\": its chunks have "
                     "other names there",
                     fields->keys.vt->name));
-    ZR_TRY(read_array_codecs(fields, fields->chain, err));
-    ZR_TRY(read_back(fields, env, fields->chain, doc, err));
-    ZR_TRY(zr_array_v2_write(fields, doc, root, err));
+    ZR_CHECK(read_array_codecs(fields, fields->chain, err));
+    ZR_CHECK(read_back(fields, env, fields->chain, doc, err));
+    ZR_CHECK(zr_array_v2_write(fields, doc, root, err));
     zr_meta_carry(doc, *root, fields->document, true);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* v2 cannot leave out the name of one dimension, only all names. */
@@ -333,22 +327,19 @@ static zarr_status to_v2(struct zr_array_meta *out, const struct zr_meta_env *en
                          const struct zr_array_meta *in, struct zr_json_doc *doc,
                          zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_array_meta fields = *in; /* a shallow copy: not to be freed */
     struct zr_json *root = NULL, *attributes = NULL;
 
     if (in->format == 2) {
-        ZR_TRY(zr_array_v2_write(in, doc, &root, err));
+        ZR_CHECK(zr_array_v2_write(in, doc, &root, err));
         attributes = in->attributes ? zr_json_copy(doc, in->attributes) : NULL;
     } else {
-        ZR_TRY(make_v2(&fields, env, doc, &root, err));
-        ZR_TRY(v2_attributes(in, doc, &attributes, err));
+        ZR_CHECK(make_v2(&fields, env, doc, &root, err));
+        ZR_CHECK(v2_attributes(in, doc, &attributes, err));
     }
-    ZR_TRY(zr_meta_doc_status(doc, err));
-    ZR_TRY(read_made(out, env, 2, root, attributes, err));
-    ZR_TRY(check_fill(out, in, err));
-out:
-    return st;
+    ZR_CHECK(zr_meta_doc_status(doc, err));
+    ZR_CHECK(read_made(out, env, 2, root, attributes, err));
+    return check_fill(out, in, err);
 }
 
 zarr_status zr_array_meta_convert(struct zr_array_meta *out,

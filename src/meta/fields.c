@@ -47,7 +47,6 @@ static zarr_status read_size(const char *field, const struct zr_json *v, uint64_
 zarr_status zr_meta_sizes(const char *field, const struct zr_json *v, int32_t ndim,
                           uint64_t *out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     int32_t d = 0;
 
     if (!zr_json_is(v, ZR_JSON_ARRAY))
@@ -57,9 +56,8 @@ zarr_status zr_meta_sizes(const char *field, const struct zr_json *v, int32_t nd
                        "%s has %zu entries, the array has %" PRId32 " dimensions", field,
                        zr_json_count(v), ndim);
     for (const struct zr_json *n = v->u.children.first; n; n = n->next)
-        ZR_TRY(read_size(field, n, &out[d++], err));
-out:
-    return st;
+        ZR_CHECK(read_size(field, n, &out[d++], err));
+    return ZARR_OK;
 }
 
 zarr_status zr_meta_shape(struct zr_array_meta *m, const struct zr_json *v,

@@ -53,17 +53,15 @@ zarr_status zr_meta_fill_v2_write(const struct zr_array_meta *m, struct zr_json_
 {
     const struct zr_order order = zr_meta_order(m);
     struct zr_json *stored = NULL;
-    zarr_status st = ZARR_OK;
 
     if (!m->fill_defined) {
         *out = zr_json_new(doc, ZR_JSON_NULL);
         return ZARR_OK;
     }
-    ZR_TRY(zr_dtype_fill_write_v2(m->dtype, m->fill, &order, doc, out, err));
-    ZR_TRY(zr_chain_fill(m->chain, m->dtype, *out, true, doc, &stored, err));
+    ZR_CHECK(zr_dtype_fill_write_v2(m->dtype, m->fill, &order, doc, out, err));
+    ZR_CHECK(zr_chain_fill(m->chain, m->dtype, *out, true, doc, &stored, err));
     *out = stored ? stored : *out;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static void keep_tokens(struct zr_json *document)

@@ -216,22 +216,20 @@ static zarr_status value_v3(const struct zr_array_meta *m, const struct zr_numbe
                             struct zr_json **out, zarr_error *err)
 {
     struct zr_json *part[2] = {NULL, NULL};
-    zarr_status st = ZARR_OK;
 
     if (v->kind == VALUE_WHOLE) {
         *out = whole_json(n, v, doc);
         return ZARR_OK;
     }
     for (int i = 0; i < n->parts; i++)
-        ZR_TRY(base64_json(v->d[i], doc, m->alloc, &part[i], err));
+        ZR_CHECK(base64_json(v->d[i], doc, m->alloc, &part[i], err));
     *out = part[0];
     if (n->parts == 2) {
         *out = zr_json_new(doc, ZR_JSON_ARRAY);
         zr_json_append(doc, *out, part[0]);
         zr_json_append(doc, *out, part[1]);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static struct zr_json *real_json(double d, struct zr_json_doc *doc)
@@ -342,9 +340,8 @@ static zarr_status plan_masked(struct zr_missing_change *out,
     const bool scaled = zr_json_get(m->attributes, "scale_factor") ||
                         zr_json_get(m->attributes, "add_offset");
     struct zr_json *fill = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(value_fill(m, n, v, doc, &fill, err));
+    ZR_CHECK(value_fill(m, n, v, doc, &fill, err));
     if (is_zero && has_nan(v) && !scaled) { /* NaN masks nothing */
         set_null(out, doc, true);
         out->drop = true;
@@ -359,24 +356,21 @@ static zarr_status plan_masked(struct zr_missing_change *out,
         out->warning = "Zarr v2 has no form for its missing value, the attribute "
                        "" ZR_MISSING_ATTRIBUTE;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status is_empty_text(const struct zr_array_meta *m, struct zr_json_doc *doc,
                                  bool *empty, zarr_error *err)
 {
     struct zr_json *text = NULL;
-    zarr_status st = ZARR_OK;
 
     if (!zarr_dtype_variable(m->dtype)) {
         *empty = is_all_zero(m->fill, zarr_dtype_item_bytes(m->dtype));
         return ZARR_OK;
     }
-    ZR_TRY(zr_dtype_fill_write(m->dtype, m->fill, 3, doc, &text, err));
+    ZR_CHECK(zr_dtype_fill_write(m->dtype, m->fill, 3, doc, &text, err));
     *empty = zr_json_is(text, ZR_JSON_STRING) && text->u.text.bytes == 0;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status plan_v2(struct zr_missing_change *out, const struct zr_array_meta *m,
@@ -386,7 +380,6 @@ static zarr_status plan_v2(struct zr_missing_change *out, const struct zr_array_
     struct value v = {.kind = VALUE_NONE}, fill = {.kind = VALUE_NONE};
     struct zr_number n;
     bool is_zero = false;
-    zarr_status st = ZARR_OK;
 
     if (is_number(m->dtype, &n)) {
         fill = element_value(&n, m->fill);
@@ -397,7 +390,7 @@ static zarr_status plan_v2(struct zr_missing_change *out, const struct zr_array_
     } else if (attribute) {
         v.kind = VALUE_ODD;
     } else {
-        ZR_TRY(is_empty_text(m, doc, &is_zero, err));
+        ZR_CHECK(is_empty_text(m, doc, &is_zero, err));
     }
     if (v.kind == VALUE_NONE)
         plan_unmasked(out, &fill, is_zero, doc);
@@ -407,9 +400,8 @@ static zarr_status plan_v2(struct zr_missing_change *out, const struct zr_array_
     else if (same_value(&v, &fill))
         out->drop = true;
     else
-        ZR_TRY(plan_masked(out, m, &n, &v, is_zero, doc, err));
-out:
-    return st;
+        ZR_CHECK(plan_masked(out, m, &n, &v, is_zero, doc, err));
+    return ZARR_OK;
 }
 
 /* ---- the room's calls ---------------------------------------------------------- */
@@ -417,15 +409,11 @@ out:
 zarr_status zr_missing_plan(struct zr_missing_change *out, const struct zr_array_meta *m,
                             int32_t format, struct zr_json_doc *doc, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     *out = (struct zr_missing_change){0};
     if (m->format == format || !is_variable(m))
         return ZARR_OK;
-    ZR_TRY(format == 3 ? plan_v3(out, m, doc, err) : plan_v2(out, m, doc, err));
-    st = zr_meta_doc_status(doc, err);
-out:
-    return st;
+    ZR_CHECK(format == 3 ? plan_v3(out, m, doc, err) : plan_v2(out, m, doc, err));
+    return zr_meta_doc_status(doc, err);
 }
 
 void zr_missing_apply(const struct zr_missing_change *c, struct zr_json_doc *doc,
@@ -477,7 +465,6 @@ zarr_status zr_missing_value(struct zr_json **out, bool *variable,
     const bool by_fill = m->format == 2 && m->fill_defined;
     struct zr_number n;
     struct value v;
-    zarr_status st = ZARR_OK;
 
     *out = NULL;
     *variable = is_variable(m);
@@ -489,11 +476,9 @@ zarr_status zr_missing_value(struct zr_json **out, bool *variable,
             *out = value_plain(&n, &v, doc);
     } else if (is_text(m->dtype) && m->format == 2) {
         if (by_fill)
-            ZR_TRY(zr_dtype_fill_write(m->dtype, m->fill, 3, doc, out, err));
+            ZR_CHECK(zr_dtype_fill_write(m->dtype, m->fill, 3, doc, out, err));
         else if (zr_json_get(m->attributes, ZR_MISSING_ATTRIBUTE))
             *out = zr_json_copy(doc, zr_json_get(m->attributes, ZR_MISSING_ATTRIBUTE));
     }
-    st = zr_meta_doc_status(doc, err);
-out:
-    return st;
+    return zr_meta_doc_status(doc, err);
 }

@@ -109,16 +109,15 @@ static zarr_status no_name(const struct zr_array_meta *m, int format, zarr_error
 zarr_status zr_array_v3_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
                               struct zr_json **out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_json *o = zr_json_new(doc, ZR_JSON_OBJECT);
     struct zr_json *dtype = zr_dtype_write_v3(m->dtype, doc);
     struct zr_json *grid = NULL, *keys = NULL, *fill = NULL;
 
     if (!dtype && zr_json_is_ok(doc))
-        ZR_TRY(no_name(m, 3, err));
-    ZR_TRY(zr_array_meta_grid(m, doc, &grid, err));
-    ZR_TRY(new_keys(doc, m, &keys, err));
-    ZR_TRY(zr_dtype_fill_write(m->dtype, m->fill, 3, doc, &fill, err));
+        ZR_CHECK(no_name(m, 3, err));
+    ZR_CHECK(zr_array_meta_grid(m, doc, &grid, err));
+    ZR_CHECK(new_keys(doc, m, &keys, err));
+    ZR_CHECK(zr_dtype_fill_write(m->dtype, m->fill, 3, doc, &fill, err));
     zr_json_set(doc, o, "shape", new_sizes(doc, m->shape, m->ndim));
     zr_json_set(doc, o, "data_type", dtype);
     zr_json_set(doc, o, "chunk_grid", grid);
@@ -133,26 +132,23 @@ zarr_status zr_array_v3_write(const struct zr_array_meta *m, struct zr_json_doc 
     zr_json_set(doc, o, "storage_transformers", zr_json_new(doc, ZR_JSON_ARRAY));
     if (m->format == 3)
         zr_meta_write_others(doc, o, m->document, zr_array_v3_members);
-    ZR_TRY(zr_meta_doc_status(doc, err));
+    ZR_CHECK(zr_meta_doc_status(doc, err));
     *out = o;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Finds the separator in what the key encoding wrote; v2 has only this key encoding. */
 static zarr_status new_separator(struct zr_json_doc *doc, const struct zr_array_meta *m,
                                  struct zr_json **out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_json *keys = NULL;
     const char *separator = NULL;
 
-    ZR_TRY(new_keys(doc, m, &keys, err));
+    ZR_CHECK(new_keys(doc, m, &keys, err));
     separator =
         zr_json_string(zr_json_get(zr_json_get(keys, "configuration"), "separator"));
     *out = zr_json_new_text(doc, separator ? separator : ".");
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static struct zr_json *copy_or_null(struct zr_json_doc *doc, const struct zr_json *v)
@@ -163,7 +159,6 @@ static struct zr_json *copy_or_null(struct zr_json_doc *doc, const struct zr_jso
 zarr_status zr_array_v2_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
                               struct zr_json **out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_json *o = zr_json_new(doc, ZR_JSON_OBJECT);
     const struct zr_order stored = zr_meta_order(m);
     struct zr_json *dtype = zr_dtype_write_v2(m->dtype, &stored, doc);
@@ -171,9 +166,9 @@ zarr_status zr_array_v2_write(const struct zr_array_meta *m, struct zr_json_doc 
     const char order[2] = {m->order, '\0'};
 
     if (!dtype && zr_json_is_ok(doc))
-        ZR_TRY(no_name(m, 2, err));
-    ZR_TRY(zr_meta_fill_v2_write(m, doc, &fill, err));
-    ZR_TRY(new_separator(doc, m, &separator, err));
+        ZR_CHECK(no_name(m, 2, err));
+    ZR_CHECK(zr_meta_fill_v2_write(m, doc, &fill, err));
+    ZR_CHECK(new_separator(doc, m, &separator, err));
     zr_json_set(doc, o, "shape", new_sizes(doc, m->shape, m->ndim));
     zr_json_set(doc, o, "chunks", new_sizes(doc, m->grid.chunk_shape, m->ndim));
     zr_json_set(doc, o, "dtype", dtype);
@@ -186,10 +181,9 @@ zarr_status zr_array_v2_write(const struct zr_array_meta *m, struct zr_json_doc 
     if (m->format == 2)
         zr_meta_write_others(doc, o, m->document, zr_array_v2_members);
     zr_meta_keep_tokens(o);
-    ZR_TRY(zr_meta_doc_status(doc, err));
+    ZR_CHECK(zr_meta_doc_status(doc, err));
     *out = o;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_array_meta_write(const struct zr_array_meta *m, struct zr_json_doc *doc,
