@@ -348,7 +348,6 @@ zarr_status zr_plan_explain(zarr_explanation *out, const struct zr_explain_args 
     const struct zr_level *leaf = &l->level[l->n_levels - 1];
     const struct zarr_codec_spec *whole = zr_chain_whole_shard(leaf->chain);
     struct route r = {.a = args, .arena = arena};
-    zarr_status st = ZARR_OK;
 
     *out = (zarr_explanation){
         .struct_size = sizeof *out,
@@ -365,7 +364,7 @@ zarr_status zr_plan_explain(zarr_explanation *out, const struct zr_explain_args 
         .block_shape = kept_shape(&r, l->level[0].array_shape),
         .chunk_shape = kept_shape(&r, leaf->array_shape),
         .chunk_bytes = leaf->decoded_bytes};
-    ZR_TRY(count_all(args, out, arena->alloc, err));
+    ZR_CHECK(count_all(args, out, arena->alloc, err));
     if (!args->write)
         route_read(&r);
     else if (can_encode(l))
@@ -373,7 +372,6 @@ zarr_status zr_plan_explain(zarr_explanation *out, const struct zr_explain_args 
     out->steps = r.step;
     out->n_steps = r.n;
     if (r.failed)
-        ZR_FAIL_MEMORY(err, sizeof **r.step);
-out:
-    return st;
+        return zr_fail_memory(err, sizeof **r.step);
+    return ZARR_OK;
 }

@@ -31,8 +31,6 @@ struct level_maker {
  */
 static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (int32_t d = 0; d < lv->ndim; d++)
         lv->order[d] = (uint8_t)d;
     for (uint32_t c = 0; c < lv->chain->a2b; c++) {
@@ -41,15 +39,14 @@ static zarr_status level_order(struct zr_level *lv, zarr_error *err)
 
         if (zr_codec_commutes(spec))
             continue;
-        ZR_TRY(zr_spec_order(spec, lv->ndim, step, err));
+        ZR_CHECK(zr_spec_order(spec, lv->ndim, step, err));
         for (int32_t d = 0; d < lv->ndim; d++)
             next[d] = lv->order[step[d]];
         memcpy(lv->order, next, (size_t)lv->ndim);
     }
     for (int32_t d = 0; d < lv->ndim; d++)
         lv->permuted |= lv->order[d] != d;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Whether chunks of this chain are shards with a level inside. A shard that is decoded
@@ -107,7 +104,6 @@ out:
 
 static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
 {
-    zarr_status st = ZARR_OK;
     zarr_chunk_spec spec = {.struct_size = sizeof spec};
     struct zr_level *ix = NULL;
 
@@ -132,16 +128,17 @@ static zarr_status make_index(const struct level_maker *m, struct zr_level *lv)
         return zr_fail(m->err, ZARR_ERR_LIMIT, "a shard index of %" PRIu64 " chunks",
                        lv->n_inner_all);
     spec.exact = 1;
-    ZR_TRY(
+    ZR_CHECK(
         zr_chain_resolve(&ix->reps, ix->chain, &spec, m->args->limits, m->alloc, m->err));
-    ZR_TRY(make_leaf(m, ix, true));
+    ZR_CHECK(make_leaf(m, ix, true));
     if (!ix->encode)
-        ZR_FAIL(m->err, ZARR_ERR_UNSUPPORTED, "shard index codecs cannot be written");
+        return zr_fail(m->err, ZARR_ERR_UNSUPPORTED,
+                       "shard index codecs cannot be written");
     if (!ix->decode->encoded_exact)
-        ZR_FAIL(m->err, ZARR_ERR_INVALID, "index_codecs must have a fixed encoded size");
+        return zr_fail(m->err, ZARR_ERR_INVALID,
+                       "index_codecs must have a fixed encoded size");
     lv->index_bytes = ix->decode->encoded_bound;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status shard_shape(const struct level_maker *m, struct zr_level *lv)
@@ -180,23 +177,21 @@ static zarr_status check_chunk_bytes(const struct level_maker *m,
 
 static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
 {
-    zarr_status st = ZARR_OK;
-
     lv->shard = lv->chain->codec[lv->chain->a2b].structure.shard;
-    ZR_TRY(level_order(lv, m->err));
-    ZR_TRY(shard_shape(m, lv));
-    ZR_TRY(make_index(m, lv));
+    ZR_CHECK(level_order(lv, m->err));
+    ZR_CHECK(shard_shape(m, lv));
+    ZR_CHECK(make_index(m, lv));
     if (lv->chain->n > lv->chain->a2b + 1) {
         struct zr_placement_options opts;
 
         /* Such a shard is decoded whole, so the limit of a chunk applies. */
-        ZR_TRY(check_chunk_bytes(m, lv));
+        ZR_CHECK(check_chunk_bytes(m, lv));
         placement_fill(m, false, true, &opts);
-        ZR_TRY(zr_program_make_bytes(&lv->bytes_decode, m->args->impls, lv->chain,
-                                     &lv->reps, &opts, m->alloc, m->err));
+        ZR_CHECK(zr_program_make_bytes(&lv->bytes_decode, m->args->impls, lv->chain,
+                                       &lv->reps, &opts, m->alloc, m->err));
         placement_fill(m, true, true, &opts);
-        ZR_TRY(zr_program_make_bytes(&lv->bytes_encode, m->args->impls, lv->chain,
-                                     &lv->reps, &opts, m->alloc, m->err));
+        ZR_CHECK(zr_program_make_bytes(&lv->bytes_encode, m->args->impls, lv->chain,
+                                       &lv->reps, &opts, m->alloc, m->err));
     }
     lv->decoded_bytes = lv->reps.rep[0].n_bytes;
     lv->encoded_most = lv->encoded_bound = lv->reps.rep[lv->chain->n].n_bytes;
@@ -208,8 +203,7 @@ static zarr_status make_shard(const struct level_maker *m, struct zr_level *lv)
             zr_add(guess, lv->index_bytes + 65536, &guess))
             lv->encoded_bound = ZR_MIN(guess, lv->encoded_most);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Fill values do not depend on the shape: all variants share one copy. */
@@ -230,7 +224,6 @@ static void share_fills(const struct zr_level *from, struct zr_chain_reps *reps)
 
 static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
 {
-    zarr_status st = ZARR_OK;
     zarr_chunk_spec spec = {.struct_size = sizeof spec};
     uint64_t elements = 0;
 
@@ -243,19 +236,18 @@ static zarr_status make_level(const struct level_maker *m, struct zr_level *lv)
         !zr_mul(elements, m->layout->item_bytes, &spec.n_bytes))
         return zr_fail(m->err, ZARR_ERR_LIMIT,
                        "the chunk shape overflows 64 bits of bytes");
-    ZR_TRY(
+    ZR_CHECK(
         zr_chain_resolve(&lv->reps, lv->chain, &spec, m->args->limits, m->alloc, m->err));
     if (lv->variant)
         share_fills(&m->layout->level[0], &lv->reps);
     lv->is_shard = inner_levels(lv->chain);
     if (lv->is_shard) {
-        ZR_TRY(make_shard(m, lv));
+        ZR_CHECK(make_shard(m, lv));
     } else {
-        ZR_TRY(check_chunk_bytes(m, lv));
-        ZR_TRY(make_leaf(m, lv, false));
+        ZR_CHECK(check_chunk_bytes(m, lv));
+        ZR_CHECK(make_leaf(m, lv, false));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status next_level(const struct level_maker *m, const struct zr_level *lv,
@@ -312,7 +304,6 @@ static zarr_status extreme_shape(const struct level_maker *m, bool largest,
 {
     const struct zr_grid *grid = m->args->grid;
     uint64_t unit[ZARR_MAX_RANK];
-    zarr_status st = ZARR_OK;
 
     if (largest)
         zr_grid_largest(grid, shape);
@@ -320,12 +311,11 @@ static zarr_status extreme_shape(const struct level_maker *m, bool largest,
         zr_grid_smallest(grid, shape);
     if (grid->regular)
         return ZARR_OK;
-    ZR_TRY(zr_chain_unit(m->args->chain, grid->ndim, unit, m->err));
+    ZR_CHECK(zr_chain_unit(m->args->chain, grid->ndim, unit, m->err));
     for (int32_t d = 0; d < grid->ndim; d++)
         if (zr_grid_n_chunks(grid, d) == 0)
             shape[d] = unit[d];
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* If the largest chunk exceeds a limit, smaller ones may still be readable. Then the
@@ -360,7 +350,6 @@ static bool around_is_checked(const struct zr_chain *chain)
 
 static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *l)
 {
-    zarr_status st = ZARR_OK;
     struct level_maker inner = *m;
     uint32_t n = count_levels(m->args->chain);
 
@@ -371,19 +360,18 @@ static zarr_status layout_levels(const struct level_maker *m, struct zr_layout *
     inner.inner = true;
     for (uint32_t i = 0; i < n; i++) {
         if (i == 0) {
-            ZR_TRY(make_first(m, l));
+            ZR_CHECK(make_first(m, l));
         } else {
-            ZR_TRY(next_level(m, &l->level[i - 1], &l->level[i]));
+            ZR_CHECK(next_level(m, &l->level[i - 1], &l->level[i]));
             inner.buffered |= l->level[i - 1].bytes_decode != NULL;
             inner.checked |= around_is_checked(l->level[i - 1].chain);
-            ZR_TRY(make_level(&inner, &l->level[i]));
-            ZR_TRY(zr_level_inner_fill(l, m->args, &l->level[i], m->err));
+            ZR_CHECK(make_level(&inner, &l->level[i]));
+            ZR_CHECK(zr_level_inner_fill(l, m->args, &l->level[i], m->err));
         }
     }
     if (!l->grid->regular)
-        ZR_TRY(zr_variants_make(&l->variants, m->args, m->alloc, m->err));
-out:
-    return st;
+        ZR_CHECK(zr_variants_make(&l->variants, m->args, m->alloc, m->err));
+    return ZARR_OK;
 }
 
 static zarr_status swap_fill(struct zr_layout *l, zarr_error *err)

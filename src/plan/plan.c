@@ -248,18 +248,16 @@ static zarr_status begin_opens(struct zr_plan *p, struct zr_wave *w, uint32_t le
  */
 static zarr_status open_outer(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_projection proj;
 
     if (!zr_project_next(p->outer, &proj))
         return ZARR_OK;
-    ZR_TRY(begin_opens(p, w, 0, err));
+    ZR_CHECK(begin_opens(p, w, 0, err));
     do {
-        ZR_TRY(note_open(p, w, 0, &proj, NULL, err));
+        ZR_CHECK(note_open(p, w, 0, &proj, NULL, err));
     } while (w->n_opens < p->frame[0].most && zr_project_next(p->outer, &proj));
     p->frame[0].waiting = true;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status start_inner(struct zr_plan *p, struct zr_frame *f, uint32_t level,
@@ -292,7 +290,6 @@ static zarr_status pull_leaves(struct zr_plan *p, struct zr_wave_builder *b,
     struct zr_frame *f = &p->frame[level];
     struct zr_shard *shard = f->shard[f->pos];
     struct zr_projection proj;
-    zarr_status st = ZARR_OK;
 
     while (!zr_wave_is_full(p, b)) {
         if (!zr_project_next(f->inner, &proj)) {
@@ -300,11 +297,10 @@ static zarr_status pull_leaves(struct zr_plan *p, struct zr_wave_builder *b,
             f->pos++;
             break;
         }
-        ZR_TRY(zr_wave_add_inner(p, b, shard, &proj,
-                                 inner_entry(f->lv[f->pos], proj.chunk), level + 1, err));
+        ZR_CHECK(zr_wave_add_inner(
+            p, b, shard, &proj, inner_entry(f->lv[f->pos], proj.chunk), level + 1, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Nested shards: makes opens for the next frame, and fill items for missing shards. */
@@ -314,7 +310,6 @@ static zarr_status pull_shards(struct zr_plan *p, struct zr_wave_builder *b,
     struct zr_frame *f = &p->frame[level];
     struct zr_shard *shard = f->shard[f->pos];
     struct zr_projection proj;
-    zarr_status st = ZARR_OK;
     uint32_t most = p->frame[level + 1].most;
 
     while (b->w->n_opens < most) {
@@ -329,17 +324,16 @@ static zarr_status pull_shards(struct zr_plan *p, struct zr_wave_builder *b,
         }
         entry = inner_entry(f->lv[f->pos], proj.chunk);
         if (shard->index->missing || shard->index->entry[2 * entry] == ZR_INDEX_MISSING) {
-            ZR_TRY(zr_wave_add_missing(p, b, shard, &proj, level + 1, err));
+            ZR_CHECK(zr_wave_add_missing(p, b, shard, &proj, level + 1, err));
             continue;
         }
         if (b->w->n_opens == 0)
-            ZR_TRY(begin_opens(p, b->w, level + 1, err));
-        ZR_TRY(note_open(p, b->w, level + 1, &proj, shard, err));
+            ZR_CHECK(begin_opens(p, b->w, level + 1, err));
+        ZR_CHECK(note_open(p, b->w, level + 1, &proj, shard, err));
     }
     if (b->w->n_opens > 0)
         p->frame[level + 1].waiting = true;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status pull_frame(struct zr_plan *p, struct zr_wave_builder *b,
@@ -373,13 +367,11 @@ static zarr_status pull_more_shards(struct zr_plan *p, struct zr_wave_builder *b
                                     uint32_t level, zarr_error *err)
 {
     const struct zr_frame *f = &p->frame[level];
-    zarr_status st = ZARR_OK;
 
     while (f->pos < f->n && b->w->n_opens < p->frame[level + 1].most &&
            !zr_wave_is_full(p, b))
-        ZR_TRY(pull_frame(p, b, level, err));
-out:
-    return st;
+        ZR_CHECK(pull_frame(p, b, level, err));
+    return ZARR_OK;
 }
 
 /* Whether shards below this level have their values in memory. */
@@ -394,7 +386,6 @@ static bool holds_below(const struct zr_plan *p, uint32_t level)
 static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint32_t level = 0, before = 0;
 
     while (!zr_wave_is_full(p, b) && b->w->n_opens == 0) {
@@ -410,24 +401,21 @@ static zarr_status pull_sharded(struct zr_plan *p, struct zr_wave_builder *b,
         if (level < before && b->w->n_items > 0 && holds_below(p, level))
             break;
         before = level;
-        ZR_TRY(pull_frame(p, b, level, err));
+        ZR_CHECK(pull_frame(p, b, level, err));
     }
     if (b->w->n_opens > 0)
-        st = pull_more_shards(p, b, level, err);
-out:
-    return st;
+        return pull_more_shards(p, b, level, err);
+    return ZARR_OK;
 }
 
 static zarr_status pull_whole(struct zr_plan *p, struct zr_wave_builder *b,
                               zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_projection proj;
 
     while (!zr_wave_is_full(p, b) && zr_project_next(p->outer, &proj))
-        ZR_TRY(zr_wave_add_whole(p, b, &proj, err));
-out:
-    return st;
+        ZR_CHECK(zr_wave_add_whole(p, b, &proj, err));
+    return ZARR_OK;
 }
 
 zarr_status zr_plan_next(struct zr_plan *p, struct zr_wave *w, zarr_error *err)
