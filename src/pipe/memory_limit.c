@@ -109,17 +109,14 @@ zarr_status zr_request_memory_check(const struct zr_io *io, zarr_error *err)
 {
     uint64_t least = io->write ? write_least(io, false) : read_least(io);
     bool full = false;
-    zarr_status st = ZARR_OK;
 
     if (io->session || least <= io->memory_bytes) /* a session has its own check */
         return ZARR_OK;
     if (io->write) {
-        ZR_TRY(covers_units(io, &full, err));
+        ZR_CHECK(covers_units(io, &full, err));
         least = write_least(io, full);
     } else {
-        ZR_TRY(direct_least(io, &least, err));
+        ZR_CHECK(direct_least(io, &least, err));
     }
-    st = check_least(io, least, err);
-out:
-    return st;
+    return check_least(io, least, err);
 }

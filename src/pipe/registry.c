@@ -22,26 +22,24 @@ zarr_status zr_pipeline_register(struct zr_registry *r,
                                  const char *origin, zarr_error *err)
 {
     struct zr_pipeline p = {.self = self};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&p.vt, sizeof p.vt,
-                          ZR_SIZE_THROUGH(zarr_pipeline_vtable, close), vtable,
-                          ZR_TAIL_IGNORE, "zarr_pipeline_vtable", err));
-    ZR_TRY(zr_check_name("pipeline", p.vt.name, err));
+    ZR_CHECK(zr_struct_read(&p.vt, sizeof p.vt,
+                            ZR_SIZE_THROUGH(zarr_pipeline_vtable, close), vtable,
+                            ZR_TAIL_IGNORE, "zarr_pipeline_vtable", err));
+    ZR_CHECK(zr_check_name("pipeline", p.vt.name, err));
     if (!p.vt.read)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "pipeline \"%s\" lacks read", p.vt.name);
+        return zr_fail(err, ZARR_ERR_INVALID, "pipeline \"%s\" lacks read", p.vt.name);
     if (p.vt.flags & ~(uint32_t)(ZARR_PIPELINE_PLAIN | ZARR_PIPELINE_AT_ONCE))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "pipeline \"%s\" has unknown flags 0x%" PRIx32,
-                p.vt.name, p.vt.flags);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "pipeline \"%s\" has unknown flags 0x%" PRIx32, p.vt.name,
+                       p.vt.flags);
     p.is_foreign = !zr_streq(origin, "core");
     p.has_foreign_write = p.is_foreign && p.vt.write;
     if (!p.vt.write)
         p.vt.write = zr_pipeline_waves.write;
     p.name = p.vt.name;
     p.entry = (struct zr_registered){.name = p.name, .origin = origin};
-    ZR_TRY(zr_registry_add(r, &p.entry, sizeof p, NULL, err));
-out:
-    return st;
+    return zr_registry_add(r, &p.entry, sizeof p, NULL, err);
 }
 
 const struct zr_pipeline *zr_pipeline_find(const struct zr_registry *r, const char *name)

@@ -157,26 +157,24 @@ static zarr_status request_begin(struct zarr_request *rq, uint64_t *n_units,
                                  zarr_error *err)
 {
     const struct zr_io *io = &rq->io;
-    zarr_status st = ZARR_OK;
 
     rq->device = NULL;
     rq->has_own = io->memory_bytes != 0 && io->memory_bytes < io->engine->budget->total;
     if (rq->has_own)
         own_budgets_init(rq);
     if (!zr_io_is_host(io, io->view.base.device_type))
-        ZR_TRY(zr_device_budget_find(&rq->device, io->engine, &io->view.base, err));
+        ZR_CHECK(zr_device_budget_find(&rq->device, io->engine, &io->view.base, err));
     if (io->after)
-        ZR_TRY(request_order(io, err));
+        ZR_CHECK(request_order(io, err));
     if (io->session)
-        ZR_TRY(zr_shard_session_check(io, err));
+        ZR_CHECK(zr_shard_session_check(io, err));
     if (io->present && !io->write)
-        ZR_TRY(present_room(io, n_units, err));
+        ZR_CHECK(present_room(io, n_units, err));
     if (io->write && io->check)
-        ZR_TRY(io->check(io->check_arg, false, err));
+        ZR_CHECK(io->check(io->check_arg, false, err));
     if (!io->write && !io->no_huge_pages)
         advise_output(io);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* What remains once the pipeline has returned st: checks, and tells the caller how the

@@ -54,28 +54,26 @@ out:
 zarr_status zr_step_blocks_next(zarr_pipeline_blocks *u, uint32_t most, uint32_t *n,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_projection proj;
 
     *n = u->n = 0;
     zr_arena_reset(&u->lists);
     most = ZR_MIN(most, (uint32_t)STEP_UNITS_MAX);
     while (u->n < most && zr_next_unit(&u->rq->io, u->projector, &proj)) {
-        ZR_TRY(zr_grow(u->rq->io.engine->alloc, &u->unit, &u->cap, u->n + (size_t)1,
-                       sizeof *u->unit, err));
+        ZR_CHECK(zr_grow(u->rq->io.engine->alloc, &u->unit, &u->cap, u->n + (size_t)1,
+                         sizeof *u->unit, err));
         if (!zr_projection_keep(&u->unit[u->n], &proj, &u->lists))
-            ZR_FAIL_MEMORY(err, sizeof proj);
+            return zr_fail_memory(err, sizeof proj);
         u->n++;
     }
     if (u->n > 0) {
         if (u->is_begun) /* the request made a check before the first batch */
-            ZR_TRY(zr_request_check(u->rq, err));
+            ZR_CHECK(zr_request_check(u->rq, err));
         u->is_begun = true;
         zr_request_wave(u->rq, 0, 0);
     }
     *n = u->n;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static uint64_t unit_items(const struct zr_projection *unit)
@@ -153,11 +151,8 @@ out:
 zarr_status zr_step_put(zarr_pipeline_worker *worker, const zarr_pipeline_blocks *u,
                         uint32_t i, const zarr_memory *bytes, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(unit_check(u, i, true, err));
-    ZR_TRY(zr_unit_put(&worker->w, &u->unit[i], bytes, err));
+    ZR_CHECK(unit_check(u, i, true, err));
+    ZR_CHECK(zr_unit_put(&worker->w, &u->unit[i], bytes, err));
     atomic_fetch_add(&u->rq->delivered, unit_items(&u->unit[i]));
-out:
-    return st;
+    return ZARR_OK;
 }

@@ -30,18 +30,16 @@ static zarr_status unit_alone(void *arg, uint64_t i, const struct zr_work *w,
                               zarr_error *err)
 {
     const struct units *u = arg;
-    zarr_status st = ZARR_OK;
 
     if (u->done[i])
         return ZARR_OK;
-    ZR_TRY(zr_unit_write(w, &u->proj[i], u->threads_each, err));
+    ZR_CHECK(zr_unit_write(w, &u->proj[i], u->threads_each, err));
     u->done[i] = true;
     if (u->io->progress) { /* the callback may write: no lock is held */
         zr_request_merge(u->rq, w->worker);
         zr_request_report(u->rq);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Each thread has a unit, of one batch or of all that are in flight. */

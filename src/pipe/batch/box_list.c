@@ -15,14 +15,12 @@ zarr_status zr_box_list_open(struct zr_box_list *l, struct zr_flow *flow, bool t
     const struct zr_engine *engine = flow->w.io->engine;
     const uint64_t bytes = LIST_BOXES * sizeof *l->box;
     void *box = NULL;
-    zarr_status st = ZARR_OK;
 
     *l = (struct zr_box_list){.flow = flow, .to_chunk = to_chunk};
-    ZR_TRY(zr_pool_take(engine->pool, ZARR_DEVICE_CPU, 0, bytes, &l->block, err));
-    ZR_TRY(zr_mem_host_ptr(engine->memory, &l->block, bytes, &box, err));
+    ZR_CHECK(zr_pool_take(engine->pool, ZARR_DEVICE_CPU, 0, bytes, &l->block, err));
+    ZR_CHECK(zr_mem_host_ptr(engine->memory, &l->block, bytes, &box, err));
     l->box = box;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_box_list_send(struct zr_box_list *l, zarr_error *err)
@@ -84,14 +82,11 @@ zarr_status zr_box_list_block(struct zr_box_list *l, const struct zr_level *lv,
                               const struct zr_program *p, const zarr_memory *block,
                               zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     zarr_box box;
 
-    ZR_TRY(fill_with(l, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill, err));
+    ZR_CHECK(fill_with(l, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill, err));
     zr_fill_box(&box, l->flow->w.io->layout, p, block);
-    ZR_TRY(box_list_add(l, &box, err));
-out:
-    return st;
+    return box_list_add(l, &box, err);
 }
 
 zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
@@ -100,18 +95,16 @@ zarr_status zr_box_list_fill(struct zr_box_list *l, const struct zr_level *lv,
     const struct zr_io *io = l->flow->w.io;
     struct zr_boxes b = {.item_bytes = io->layout->item_bytes,
                          .swap_unit = io->layout->swap_unit};
-    zarr_status st = ZARR_OK;
 
     for (; t; t = t->next) {
         const struct zr_view *view = zr_target_view(io, t);
         const void *pattern = view->swap_bytes > 1 ? lv->fill_swapped : lv->fill;
 
-        ZR_TRY(fill_with(l, pattern, err));
+        ZR_CHECK(fill_with(l, pattern, err));
         b.view = view;
-        ZR_TRY(zr_target_boxes(&b, t, box_list_add, l, err));
+        ZR_CHECK(zr_target_boxes(&b, t, box_list_add, l, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_box_list_close(struct zr_box_list *l)

@@ -152,14 +152,13 @@ static zarr_status stage_rooms(struct zr_batch *l, uint32_t i, zarr_error *err)
     const struct zr_stage *s = &l->p->stage[i];
     zarr_memory *slab = &l->slab[i % 2];
     uint64_t step = 0, most = s->out_bytes;
-    zarr_status st = ZARR_OK;
 
     if (s->kind == ZR_STAGE_COPY)
         for (uint32_t k = 0; k < l->n; k++)
             most = ZR_MAX(most, l->item[k].cur.bytes);
     step = most;
-    ZR_TRY(slab_give(l, slab, err));
-    ZR_TRY((list_follows(l, i) ? zr_take_near_slices : zr_take_slices)(
+    ZR_CHECK(slab_give(l, slab, err));
+    ZR_CHECK((list_follows(l, i) ? zr_take_near_slices : zr_take_slices)(
         l->io, s->out_device, &step, l->n, slab, err));
     for (uint32_t k = 0; k < l->n; k++) {
         struct zr_batch_item *it = &l->item[k];
@@ -170,8 +169,7 @@ static zarr_status stage_rooms(struct zr_batch *l, uint32_t i, zarr_error *err)
                           &it->next))
             return zr_internal(err);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 bool zr_batch_is_direct(const struct zr_batch *l, struct zr_batch_item *it,
@@ -266,7 +264,6 @@ static zarr_status batch_align(struct zr_batch *l, zarr_error *err)
     zarr_memory *dst = NULL, *src = NULL;
     uint64_t step = 0;
     uint32_t n = 0;
-    zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < l->n; k++)
         if (!zr_stage_takes_at(l->io, l->stage, &l->item[k].cur)) {
@@ -279,8 +276,8 @@ static zarr_status batch_align(struct zr_batch *l, zarr_error *err)
     src = zr_arena_alloc(l->arena, n * sizeof *src);
     if (!dst || !src)
         return zr_fail_memory(err, n * sizeof *dst);
-    ZR_TRY(zr_flow_worker(l->flow, err));
-    ZR_TRY(zr_batch_slab(l, l->stage->in_device, &step, n, &l->aligned, err));
+    ZR_CHECK(zr_flow_worker(l->flow, err));
+    ZR_CHECK(zr_batch_slab(l, l->stage->in_device, &step, n, &l->aligned, err));
     n = 0;
     for (uint32_t k = 0; k < l->n; k++) {
         zarr_memory *cur = &l->item[k].cur;
@@ -292,11 +289,10 @@ static zarr_status batch_align(struct zr_batch *l, zarr_error *err)
             return zr_internal(err);
         *cur = dst[n++];
     }
-    ZR_TRY(zr_mem_copy_list(l->io->engine->memory, dst, src, n, &l->flow->stream,
-                            &l->flow->w.worker->copies, err));
+    ZR_CHECK(zr_mem_copy_list(l->io->engine->memory, dst, src, n, &l->flow->stream,
+                              &l->flow->w.worker->copies, err));
     zr_batch_note_queued(l);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status batch_stage(struct zr_batch *l, zarr_error *err)
@@ -346,18 +342,15 @@ void zr_batch_note_declined(void *of, uint32_t owner, const struct zr_stage *s)
 static zarr_status run_stage(struct zr_batch *l, uint32_t i, zarr_error *err)
 {
     const struct zr_stage *s = &l->p->stage[i];
-    zarr_status st = ZARR_OK;
 
     l->stage = s;
     if (s->kind == ZR_STAGE_COPY && l->flow->device != 0)
         return ZARR_OK; /* zr_batch_copy() did it */
-    ZR_TRY(stage_rooms(l, i, err));
+    ZR_CHECK(stage_rooms(l, i, err));
     if (s->kind == ZR_STAGE_CODEC && (s->impl->vt.caps & ZARR_CODEC_BATCH))
         return batch_stage(l, err);
-    ZR_TRY(zr_batch_name(l, zr_batch_wait(l, err), err));
-    ZR_TRY(parallel_items(l, single_stage, err));
-out:
-    return st;
+    ZR_CHECK(zr_batch_name(l, zr_batch_wait(l, err), err));
+    return parallel_items(l, single_stage, err);
 }
 
 /* ---- elements ---------------------------------------------------------- */
@@ -378,18 +371,16 @@ static zarr_status finish_one(void *arg, uint64_t i, const struct zr_work *w,
 {
     struct zr_batch *l = arg;
     struct zr_batch_item *it = &l->item[i];
-    zarr_status st = ZARR_OK;
 
     if (it->again)
         return ZARR_OK;
     w->worker->stats.bytes_decoded += it->cur.bytes;
     w->worker->stats.chunks_distrusted += l->p->distrusts;
-    ZR_TRY(check_elements(l, it, err));
-    ZR_TRY(zr_block_unpad(w, l->p, &it->cur, err));
+    ZR_CHECK(check_elements(l, it, err));
+    ZR_CHECK(zr_block_unpad(w, l->p, &it->cur, err));
     if (it->item)
-        ZR_TRY(zr_item_finish(w, it->segment, it->item, &it->cur, it->direct, err));
-out:
-    return st;
+        ZR_CHECK(zr_item_finish(w, it->segment, it->item, &it->cur, it->direct, err));
+    return ZARR_OK;
 }
 
 /* Whether elements go to the device in lists. */
@@ -431,24 +422,22 @@ static void count_batch_items(struct zr_batch *l)
 static zarr_status finish(struct zr_batch *l, uint32_t n, zarr_error *err)
 {
     const bool on_device = ends_on_device(l);
-    zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < n && on_device; i++)
-        ZR_TRY(sizes_are_right(&l[i], err));
+        ZR_CHECK(sizes_are_right(&l[i], err));
     if (on_device) {
-        ZR_TRY(zr_flow_worker(l->flow, err));
-        ZR_TRY(zr_batch_copy(l, n, ZR_BATCH_END, err));
-        ZR_TRY(zr_batch_scatter(l, n, err));
-        ZR_TRY(zr_batch_fill(l, err));
+        ZR_CHECK(zr_flow_worker(l->flow, err));
+        ZR_CHECK(zr_batch_copy(l, n, ZR_BATCH_END, err));
+        ZR_CHECK(zr_batch_scatter(l, n, err));
+        ZR_CHECK(zr_batch_fill(l, err));
     }
-    ZR_TRY(zr_batch_name(l, zr_flow_wait(l->flow, err), err));
+    ZR_CHECK(zr_batch_name(l, zr_flow_wait(l->flow, err), err));
     for (uint32_t i = 0; i < n; i++)
         if (on_device)
             count_batch_items(&l[i]);
         else
-            ZR_TRY(parallel_items(&l[i], finish_one, err));
-out:
-    return st;
+            ZR_CHECK(parallel_items(&l[i], finish_one, err));
+    return ZARR_OK;
 }
 
 /* ---- chunks that were declined ------------------------------------------ */
@@ -458,15 +447,13 @@ static zarr_status again_into(const struct zr_work *w, const struct zr_program *
                               const struct zr_batch_item *it, zarr_error *err)
 {
     struct zr_coding c = {.p = p, .cur = it->encoded, .skip = it->skip};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_stages_run(w, &c, p->n, &it->into, err));
-    ZR_TRY(zr_decode_end(w, p, &it->encoded, &c.cur, err));
+    ZR_CHECK(zr_stages_run(w, &c, p->n, &it->into, err));
+    ZR_CHECK(zr_decode_end(w, p, &it->encoded, &c.cur, err));
     if (c.cur.handle != it->into.handle || c.cur.offset != it->into.offset)
-        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, &it->into, &c.cur, c.cur.bytes,
-                                 &w->worker->copies, err));
-out:
-    return st;
+        ZR_CHECK(zr_mem_copy_bytes(w->io->engine->memory, &it->into, &c.cur, c.cur.bytes,
+                                   &w->worker->copies, err));
+    return ZARR_OK;
 }
 
 static zarr_status again_one(void *arg, uint64_t i, const struct zr_work *w,
@@ -505,22 +492,20 @@ out:
 zarr_status zr_batch_run(struct zr_batch *l, uint32_t n, zarr_error *err)
 {
     uint32_t most = 0;
-    zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < n; k++)
         most = ZR_MAX(most, l[k].p->n);
     for (uint32_t i = 0; i < most; i++) {
         if (l->flow->device != 0)
-            ZR_TRY(zr_batch_copy(l, n, i, err));
+            ZR_CHECK(zr_batch_copy(l, n, i, err));
         for (uint32_t k = 0; k < n; k++)
             if (i < l[k].p->n)
-                ZR_TRY(run_stage(&l[k], i, err));
+                ZR_CHECK(run_stage(&l[k], i, err));
     }
-    ZR_TRY(finish(l, n, err));
+    ZR_CHECK(finish(l, n, err));
     for (uint32_t k = 0; k < n; k++)
-        ZR_TRY(read_again(&l[k], err));
-out:
-    return st;
+        ZR_CHECK(read_again(&l[k], err));
+    return ZARR_OK;
 }
 
 /* The chunk that failed, counted over all programs. `item` is one of flow->failed. */

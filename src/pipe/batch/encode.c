@@ -45,14 +45,14 @@ static zarr_status element_rooms(struct zr_batch_leaves *l, zarr_error *err)
 {
     const uint64_t bytes = l->p->decoded_bytes;
     uint64_t step = bytes, host_step = bytes, n = 0;
-    zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < l->n && !l->p->raw; i++)
         n += leaf_needs_block(l->w->io, &l->lw[i]);
     if (n > 0)
-        ZR_TRY(zr_take_slices(l->w->io, l->p->decoded_device, &step, n, &l->block, err));
+        ZR_CHECK(
+            zr_take_slices(l->w->io, l->p->decoded_device, &step, n, &l->block, err));
     if (leaves_need_host(l))
-        ZR_TRY(
+        ZR_CHECK(
             zr_take_slices(l->w->io, ZARR_DEVICE_CPU, &host_step, l->n, &l->host, err));
     n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -68,8 +68,7 @@ static zarr_status element_rooms(struct zr_batch_leaves *l, zarr_error *err)
         if (l->host.handle && !zr_mem_slice(&l->host, i * host_step, bytes, &lw->host))
             return zr_internal(err);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status prepare_one(void *arg, uint64_t i, const struct zr_work *w,
@@ -285,25 +284,22 @@ static zarr_status first_stage(struct leaf_group *g, zarr_error *err)
 
 static zarr_status encode_left(struct leaf_group *g, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (g->stages > 0)
-        ZR_TRY(first_stage(g, err));
+        ZR_CHECK(first_stage(g, err));
     for (uint32_t k = 1; k < g->stages; k++)
-        ZR_TRY(one_stage(g, k, err));
-    ZR_TRY(leaf_find_failed(g, g->of, zr_flow_wait(&g->flow, err), err));
+        ZR_CHECK(one_stage(g, k, err));
+    ZR_CHECK(leaf_find_failed(g, g->of, zr_flow_wait(&g->flow, err), err));
     for (uint32_t i = 0; i < g->n; i++) {
         struct zr_batch_leaves *l = &g->of[i];
 
         if (g->flow.any_declined && l->n_left > 0)
-            ZR_TRY(leaf_find_failed(g, l, zr_leaves_again(l, err), err));
+            ZR_CHECK(leaf_find_failed(g, l, zr_leaves_again(l, err), err));
         for (uint32_t j = 0; j < l->n_left; j++) {
             l->leaf[j].lw->out = l->leaf[j].cur;
             g->w->worker->stats.bytes_decoded += l->leaf[j].elements.bytes;
         }
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The same while l->lw are in work. */

@@ -27,7 +27,6 @@ static zarr_status leaf_rooms(struct zr_batch_leaves *l, uint32_t k, zarr_error 
     const bool last = k + 1 == l->p->n;
     zarr_memory *slab = &l->slab[k % 2];
     uint64_t most = 0, step = 0;
-    zarr_status st = ZARR_OK;
 
     if (l->stage->kind != ZR_STAGE_COPY)
         most = l->stage->in_bytes;
@@ -35,8 +34,8 @@ static zarr_status leaf_rooms(struct zr_batch_leaves *l, uint32_t k, zarr_error 
         most = ZR_MAX(most, l->leaf[i].cur.bytes);
     step = most;
     if (!last) {
-        ZR_TRY(zr_flow_hold(l->flow, slab, err));
-        ZR_TRY(
+        ZR_CHECK(zr_flow_hold(l->flow, slab, err));
+        ZR_CHECK(
             zr_take_slices(l->w->io, l->stage->in_device, &step, l->n_left, slab, err));
     }
     for (uint32_t i = 0; i < l->n_left; i++) {
@@ -47,8 +46,7 @@ static zarr_status leaf_rooms(struct zr_batch_leaves *l, uint32_t k, zarr_error 
         else if (!zr_mem_slice(slab, i * step, most, &leaf->next))
             return zr_internal(err);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status single_one(void *arg, uint64_t i, const struct zr_work *w,
@@ -91,15 +89,13 @@ static zarr_status batch_begin(struct zr_batch_leaves *l, zarr_error *err)
 {
     zarr_codec_job *jobs = NULL;
     uint32_t *owner = NULL, n = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(batch_of_leaves(l, &jobs, &owner, &n, err));
+    ZR_CHECK(batch_of_leaves(l, &jobs, &owner, &n, err));
     l->w->worker->states.keep_empty = !l->w->io->skip_empty;
     l->batch = (struct zr_flow_jobs){.job = jobs, .of = l, .owner = owner, .n = n};
     if (n > 0)
-        ZR_TRY(zr_flow_run(l->flow, l->stage, &l->batch, err));
-out:
-    return st;
+        ZR_CHECK(zr_flow_run(l->flow, l->stage, &l->batch, err));
+    return ZARR_OK;
 }
 
 void zr_leaf_stage_end(struct zr_batch_leaves *l)
@@ -122,20 +118,16 @@ bool zr_stage_takes_batches(const struct zr_stage *s)
 
 zarr_status zr_leaf_stage_begin(struct zr_batch_leaves *l, uint32_t k, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     l->stage = &l->p->stage[l->p->n - 1 - k];
     if (l->stage->kind == ZR_STAGE_COPY && k == 0 && l->host.handle)
         return ZARR_OK; /* the comparison made that copy */
-    ZR_TRY(leaf_rooms(l, k, err));
+    ZR_CHECK(leaf_rooms(l, k, err));
     if (l->stage->kind == ZR_STAGE_COPY && l->flow->device != 0)
         return zr_leaves_copy(l, err);
     if (zr_stage_takes_batches(l->stage))
         return batch_begin(l, err);
-    ZR_TRY(zr_flow_wait(l->flow, err));
-    ZR_TRY(zr_leaves_each(l, l->n_left, single_one, err));
-out:
-    return st;
+    ZR_CHECK(zr_flow_wait(l->flow, err));
+    return zr_leaves_each(l, l->n_left, single_one, err);
 }
 
 /* ---- leaves that were declined -------------------------------------------------- */

@@ -9,18 +9,16 @@ zarr_status zr_flow_begin(struct zr_flow *f, const struct zr_work *w, int32_t de
                           struct zr_arena *arena, zarr_error *err)
 {
     const struct zr_io *io = w->io;
-    zarr_status st = ZARR_OK;
 
     *f = (struct zr_flow){.w = *w, .arena = arena};
     f->last = &f->first;
     if (device == 0 || zr_io_is_host(io, device))
         return ZARR_OK;
-    ZR_TRY(zr_stream_take(&f->stream, &io->engine->streams, io->engine->memory, device,
-                          zr_io_device_id(io, device), err));
+    ZR_CHECK(zr_stream_take(&f->stream, &io->engine->streams, io->engine->memory, device,
+                            zr_io_device_id(io, device), err));
     f->stream.pool = io->engine->pool;
     f->device = device;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_flow_worker(struct zr_flow *f, zarr_error *err)

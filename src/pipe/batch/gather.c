@@ -183,7 +183,6 @@ static zarr_status gather_rank(struct zr_batch_leaves *l, const struct zr_leaf_w
                                struct zr_box_list *list, zarr_error *err)
 {
     struct zr_target t;
-    zarr_status st = ZARR_OK;
     uint32_t k = 0;
 
     for (const struct zr_projection *q = lw->proj; q; q = q->next, k++) {
@@ -191,11 +190,10 @@ static zarr_status gather_rank(struct zr_batch_leaves *l, const struct zr_leaf_w
             continue;
         zr_target_borrow(&t, q);
         if (!zr_target_last(&t, l->arena))
-            ZR_FAIL_MEMORY(err, t.n_items);
-        ZR_TRY(zr_box_list_target(list, l->p, &t, &lw->block, err));
+            return zr_fail_memory(err, t.n_items);
+        ZR_CHECK(zr_box_list_target(list, l->p, &t, &lw->block, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Counts the leaves, and finds which parts of each overlap. Returns the most ranks. */
@@ -203,19 +201,17 @@ static zarr_status gather_ranks(struct zr_batch_leaves *l, uint32_t ***ranks,
                                 uint32_t *most, zarr_error *err)
 {
     uint32_t n = 1;
-    zarr_status st = ZARR_OK;
 
     *ranks = zr_arena_alloc(l->arena, l->n * sizeof(uint32_t *));
     if (!*ranks)
         return zr_fail_memory(err, l->n * sizeof(uint32_t *));
     for (uint32_t i = 0; i < l->n; i++) {
-        ZR_TRY(gather_begin(l, i, err));
+        ZR_CHECK(gather_begin(l, i, err));
         if (!zr_projection_ranks(l->lw[i].proj, &(*ranks)[i], &n, l->arena))
-            ZR_FAIL_MEMORY(err, n);
+            return zr_fail_memory(err, n);
         *most = ZR_MAX(*most, n);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The boxes of one list do not overlap: where parts do, the later one is in a later
@@ -317,18 +313,15 @@ static zarr_status compare_one(void *arg, uint64_t i, const struct zr_work *w,
 static zarr_status copy_to_host(struct zr_batch_leaves *l, zarr_error *err)
 {
     zarr_memory *dst = NULL, *src = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(alloc_runs(l, &dst, &src, err));
+    ZR_CHECK(alloc_runs(l, &dst, &src, err));
     for (uint32_t i = 0; i < l->n; i++) {
         dst[i] = l->lw[i].host;
         src[i] = l->leaf[i].cur;
         l->leaf[i].cur = l->lw[i].host;
     }
     l->w->worker->stats.copies_decoded_host += l->n;
-    ZR_TRY(copy_runs(l, dst, src, l->n, err));
-out:
-    return st;
+    return copy_runs(l, dst, src, l->n, err);
 }
 
 zarr_status zr_leaves_compare(struct zr_batch_leaves *l, zarr_error *err)
@@ -359,17 +352,15 @@ static zarr_status compare_on_device(struct zr_batch_leaves *l, zarr_error *err)
                                       .equal = equal,
                                       .filled =
                                           lv->own_fill && equal ? equal + l->n : equal};
-    zarr_status st = ZARR_OK;
 
     if (!runs || !equal)
-        ZR_FAIL_MEMORY(err, l->n * sizeof *runs);
+        return zr_fail_memory(err, l->n * sizeof *runs);
     for (uint32_t i = 0; i < l->n; i++)
         runs[i] = l->leaf[i].cur;
-    ZR_TRY(zr_leaves_ask(l->w, lv, &a, &l->flow->stream, err));
+    ZR_CHECK(zr_leaves_ask(l->w, lv, &a, &l->flow->stream, err));
     l->equal = a.equal;
     l->filled = a.filled;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_leaves_gather(struct zr_batch_leaves *l, uint32_t n, zarr_error *err)

@@ -52,7 +52,6 @@ static zarr_status copy_rooms(struct zr_batch *l, uint32_t i, int32_t device,
 {
     struct places p = {.aligned = aligned};
     uint64_t bytes;
-    zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < l->n; k++) {
         struct zr_batch_item *it = &l->item[k];
@@ -67,7 +66,7 @@ static zarr_status copy_rooms(struct zr_batch *l, uint32_t i, int32_t device,
             (void)place_next(&p, it);
     }
     bytes = ZR_MAX(p.end, 1u);
-    ZR_TRY(zr_batch_slab(l, device, &bytes, 1, slab, err));
+    ZR_CHECK(zr_batch_slab(l, device, &bytes, 1, slab, err));
     p = (struct places){.aligned = aligned};
     for (uint32_t k = 0; k < l->n; k++) {
         struct zr_batch_item *it = &l->item[k];
@@ -76,8 +75,7 @@ static zarr_status copy_rooms(struct zr_batch *l, uint32_t i, int32_t device,
             !zr_mem_slice(slab, place_next(&p, it), it->cur.bytes, &it->next))
             return zr_internal(err);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Whether a run can be longer by the chunk after it: both sides go on at the same
@@ -131,16 +129,14 @@ static zarr_status add_runs(struct zr_batch *l, uint32_t i, zarr_memory *dst,
 {
     const int32_t device = i < l->p->n ? l->p->stage[i].out_device : l->flow->device;
     bool aligned = false;
-    zarr_status st = ZARR_OK;
 
     /* the next codec looks at bytes that a copy brings from the device */
     if (i > 0 && i < l->p->n && l->p->stage[i - 1].kind == ZR_STAGE_COPY)
-        ZR_TRY(zr_batch_wait(l, err));
+        ZR_CHECK(zr_batch_wait(l, err));
     aligned = i < l->p->n && zr_batch_next_is_aligned(l, i);
-    ZR_TRY(copy_rooms(l, i, device, &l->slab[i % 2], aligned, err));
+    ZR_CHECK(copy_rooms(l, i, device, &l->slab[i % 2], aligned, err));
     *n += make_runs(l, i, dst + *n, src + *n);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Notes that the chunks are where the queued copies bring them. */
@@ -220,17 +216,14 @@ out:
 static zarr_status fill_segment(struct zr_batch *l, const struct zr_segment *segment,
                                 struct zr_box_list *list, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (uint32_t k = 0; k < segment->n_items; k++) {
         const struct zr_item *item = segment->item[k];
 
-        ZR_TRY(zr_item_count_missing(&l->flow->w, item, err));
-        ZR_TRY(zr_box_list_fill(list, &l->io->layout->level[item->fill_level],
-                                &item->target, err));
+        ZR_CHECK(zr_item_count_missing(&l->flow->w, item, err));
+        ZR_CHECK(zr_box_list_fill(list, &l->io->layout->level[item->fill_level],
+                                  &item->target, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_batch_fill(struct zr_batch *l, zarr_error *err)

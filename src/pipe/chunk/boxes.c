@@ -232,18 +232,15 @@ static zarr_status fill_part(const struct zr_work *w, const struct zr_level *lv,
                          .view = zr_target_view(w->io, t)};
     struct box_arg arg = {.w = w};
     struct zr_vlen_item item;
-    zarr_status st = ZARR_OK;
 
     if (w->io->field.on)
         return fill_field(w, t, err);
     arg.pattern = pattern_for(lv, b.view->swap_bytes);
     if (l->variable) {
-        ZR_TRY(zr_vlen_fill(w, t, &item, err));
+        ZR_CHECK(zr_vlen_fill(w, t, &item, err));
         arg.pattern = &item;
     }
-    ZR_TRY(zr_target_boxes(&b, t, fill_one, &arg, err));
-out:
-    return st;
+    return zr_target_boxes(&b, t, fill_one, &arg, err);
 }
 
 zarr_status zr_fill_target(const struct zr_work *w, const struct zr_level *lv,

@@ -62,16 +62,14 @@ static zarr_status whole_read(const struct zr_work *w, struct zr_direct *d, bool
 {
     const struct zr_program *p = d->segment->level->decode;
     struct zr_get g = raw_get(d->segment);
-    zarr_status st = ZARR_OK;
 
     g.dst = d->at;
-    ZR_TRY(zr_get(w, &g, err));
-    ZR_TRY(zr_block_unpad(w, p, &g.dst, err));
+    ZR_CHECK(zr_get(w, &g, err));
+    ZR_CHECK(zr_block_unpad(w, p, &g.dst, err));
     w->worker->stats.bytes_decoded += p->decoded_bytes;
     zr_item_count(w, d->item, true);
     *done = true;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* All ranges of a chunk are read from one version: through the shard's pin or a pin of
@@ -84,7 +82,6 @@ static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment 
     struct zr_get g = raw_get(segment);
     const uint64_t base = g.offset;
     uint64_t at[ZARR_MAX_RANK] = {0};
-    zarr_status st = ZARR_OK;
 
     if (pin)
         g.pin = pin;
@@ -94,13 +91,12 @@ static zarr_status read_ranges(const struct zr_work *w, const struct zr_segment 
         g.offset = base + offset;
         if (!zr_mem_slice(block, offset - s->first, s->read_bytes, &g.dst))
             return zr_internal(err);
-        ZR_TRY(zr_get(w, &g, err));
-        ZR_TRY(zr_block_unpad(w, segment->level->decode, &g.dst, err));
+        ZR_CHECK(zr_get(w, &g, err));
+        ZR_CHECK(zr_block_unpad(w, segment->level->decode, &g.dst, err));
         if (!g.known)
             g.known = "chunk"; /* the object was there when it was pinned */
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 bool zr_raw_in_ranges(const struct zr_io *io, const struct zr_segment *segment,
@@ -158,14 +154,13 @@ static zarr_status ranges_read(const struct zr_work *w, struct zr_direct *d, boo
     struct zr_piece piece[ZARR_MAX_RANK];
     struct zr_ranges s;
     zarr_memory block = {0};
-    zarr_status st = ZARR_OK;
 
     if (!zr_raw_in_ranges(w->io, d->segment, &s))
-        ZR_TRY(zr_internal(err));
+        ZR_CHECK(zr_internal(err));
     if (d->fetched)
         block = *d->fetched;
     else
-        ZR_TRY(fetch_ranges(w, d->segment, &s, &block, err));
+        ZR_CHECK(fetch_ranges(w, d->segment, &s, &block, err));
     w->worker->stats.chunks_partial++;
     w->worker->stats.bytes_decoded += s.n_reads * s.read_bytes;
     zr_item_count(w, d->item, false);
@@ -174,9 +169,7 @@ static zarr_status ranges_read(const struct zr_work *w, struct zr_direct *d, boo
     for (int32_t i = 0; i < s.ndim; i++)
         piece[p->order[i]].c0 -= s.lo[i];
     t.dim = piece;
-    ZR_TRY(zr_scatter_target(w, p, &t, &block, err));
-out:
-    return st;
+    return zr_scatter_target(w, p, &t, &block, err);
 }
 
 /* ---- decoding in part -------------------------------------------------------------- */
@@ -319,17 +312,15 @@ static zarr_status strided_read(const struct zr_work *w, struct zr_direct *d, bo
     const struct zr_program *p = c->p;
     int64_t stride[ZARR_MAX_RANK];
     zarr_codec_strided to;
-    zarr_status st = ZARR_OK;
 
     if (!places(w->io, p, &d->item->target, &to, stride))
         return ZARR_OK;
-    ZR_TRY(zr_stages_run(w, c, p->n - 1, NULL, err));
+    ZR_CHECK(zr_stages_run(w, c, p->n - 1, NULL, err));
     if (c->done == 0)
-        ZR_TRY(zr_bring_encoded(w, &p->stage[0], &c->cur, err));
-    ZR_TRY(last_stage(w, c, &to, done, err));
+        ZR_CHECK(zr_bring_encoded(w, &p->stage[0], &c->cur, err));
+    ZR_CHECK(last_stage(w, c, &to, done, err));
     d->placed = *done;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- the table -------------------------------------------------------------------- */

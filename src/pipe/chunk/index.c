@@ -100,17 +100,15 @@ zarr_status zr_index_encode(const struct zr_work *w, const struct zr_level *lv,
     const struct zr_program *p = lv->index->encode;
     struct index_work x;
     zarr_memory block = {0}, out = {0};
-    zarr_status st = ZARR_OK;
 
     index_work_init(&x, w, lv, pairs);
-    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, p->decoded_bytes,
-                             &block, err));
-    ZR_TRY(zr_gather_target(&x.work, p, &x.whole, &block, err));
-    ZR_TRY(zr_chunk_encode(&x.work, p, &block, dst, &out, err));
+    ZR_CHECK(zr_worker_scratch(w, ZR_SCRATCH_INDEX, ZARR_DEVICE_CPU, p->decoded_bytes,
+                               &block, err));
+    ZR_CHECK(zr_gather_target(&x.work, p, &x.whole, &block, err));
+    ZR_CHECK(zr_chunk_encode(&x.work, p, &block, dst, &out, err));
     if (out.bytes != lv->index_bytes)
-        ZR_TRY(zr_internal(err));
-out:
-    return st;
+        ZR_CHECK(zr_internal(err));
+    return ZARR_OK;
 }
 
 zarr_status zr_index_parse(const struct zr_work *w, const struct zr_level *lv,
@@ -139,14 +137,11 @@ zarr_status zr_index_from_value(const struct zr_work *w, const struct zr_level *
 {
     struct zr_index_value index = {.shard_bytes = value->bytes};
     uint64_t at = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_shard_index_at(lv->shard, value->bytes, lv->index_bytes, &at, err));
+    ZR_CHECK(zr_shard_index_at(lv->shard, value->bytes, lv->index_bytes, &at, err));
     if (!zr_mem_slice(value, at, lv->index_bytes, &index.encoded))
         return zr_internal(err);
-    st = zr_index_parse(w, lv, &index, out, err);
-out:
-    return st;
+    return zr_index_parse(w, lv, &index, out, err);
 }
 
 /* ---- the cache --------------------------------------------------------------------- */

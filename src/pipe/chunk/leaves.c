@@ -37,15 +37,14 @@ static zarr_status elements_as_is(const struct zr_work *w, const struct zr_progr
                                   const zarr_memory *elements, bool *out, zarr_error *err)
 {
     void *ptr = NULL;
-    zarr_status st = ZARR_OK;
 
     *out = true;
     if (!p->padded)
         return ZARR_OK;
-    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
+    ZR_CHECK(
+        zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
     *out = zr_program_is_padded_well(p, ptr, p->decoded_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 bool zr_leaf_is_covered(const struct zr_projection *proj, uint64_t n)
@@ -103,19 +102,16 @@ static zarr_status gather_elements(const struct zr_work *w,
     const struct zr_program *p = lw->level->encode;
     struct zr_target t;
     void *elements = NULL;
-    zarr_status st = ZARR_OK;
 
     for (const struct zr_projection *q = lw->proj; q; q = q->next) {
         zr_target_borrow(&t, q); /* where parts overlap, the last one counts */
-        ZR_TRY(zr_gather_target(w, p, &t, block, err));
+        ZR_CHECK(zr_gather_target(w, p, &t, block, err));
     }
     if (!p->padded)
         return ZARR_OK;
-    ZR_TRY(
+    ZR_CHECK(
         zr_mem_host_ptr(w->io->engine->memory, block, p->decoded_bytes, &elements, err));
-    ZR_TRY(zr_program_pad(p, elements, p->decoded_bytes, err));
-out:
-    return st;
+    return zr_program_pad(p, elements, p->decoded_bytes, err);
 }
 
 zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
@@ -126,9 +122,9 @@ zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
     const struct zr_program *p = lv->encode;
     const uint64_t n = p->decoded_bytes / p->item_bytes;
     void *ptr = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
+    ZR_CHECK(
+        zr_mem_host_ptr(w->io->engine->memory, elements, p->decoded_bytes, &ptr, err));
     lw->empty = zr_elements_equal(ptr, n, p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
                                   p->item_bytes, l->variable);
     lw->filled = lw->empty;
@@ -136,8 +132,7 @@ zarr_status zr_leaf_compare(const struct zr_work *w, struct zr_leaf_write *lw,
         lw->filled = zr_all_equal(ptr, n, l->fill, p->item_bytes);
     lw->empty = lw->empty && !lw->must_stay;
     w->worker->stats.chunks_missing += lw->empty;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_leaves_ask(const struct zr_work *w, const struct zr_level *lv,
@@ -174,12 +169,10 @@ static zarr_status compare_there(const struct zr_work *w, struct zr_leaf_write *
                                       .n = 1,
                                       .equal = &answer[0],
                                       .filled = &answer[lw->level->own_fill ? 1 : 0]};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_leaves_ask(w, lw->level, &a, NULL, err));
+    ZR_CHECK(zr_leaves_ask(w, lw->level, &a, NULL, err));
     zr_leaf_note_answer(w, lw, *a.equal, *a.filled);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Whether encoding begins with elements in host memory. */
@@ -200,43 +193,38 @@ static zarr_status take_elements(const struct zr_work *w, struct zr_leaf_write *
     const bool is_far =
         w->io->skip_empty && !zr_device_is_host(w->io->engine->memory, e->at.device_type);
     const bool stays = is_far && !begins_on_host(w, lw->level->encode, &e->at);
-    zarr_status st = ZARR_OK;
 
     if (!e->is_callers)
-        ZR_TRY(gather_elements(w, lw, &e->at, err));
+        ZR_CHECK(gather_elements(w, lw, &e->at, err));
     lw->empty = lw->filled = false;
     *host = e->at;
     if (is_far && !stays) {
         *host = lw->host;
         if (!host->handle)
-            ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, e->at.bytes, host,
-                                     err));
+            ZR_CHECK(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, e->at.bytes,
+                                       host, err));
         w->worker->stats.copies_decoded_host++;
-        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, host, &e->at, e->at.bytes,
-                                 &w->worker->copies, err));
+        ZR_CHECK(zr_mem_copy_bytes(w->io->engine->memory, host, &e->at, e->at.bytes,
+                                   &w->worker->copies, err));
     }
     if (stays)
-        ZR_TRY(compare_there(w, lw, &e->at, err));
+        ZR_CHECK(compare_there(w, lw, &e->at, err));
     else if (w->io->skip_empty)
-        ZR_TRY(zr_leaf_compare(w, lw, host, err));
+        ZR_CHECK(zr_leaf_compare(w, lw, host, err));
     w->worker->stats.chunks_done++;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_leaf_prepare(const struct zr_work *w, struct zr_leaf_write *lw,
                             zarr_memory *elements, zarr_memory *host, zarr_error *err)
 {
     struct leaf_elements e;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(find_elements(w, lw, &e, err));
+    ZR_CHECK(find_elements(w, lw, &e, err));
     *elements = e.at;
     if (e.needs_old)
-        ZR_TRY(zr_leaf_before(w, lw, elements, err));
-    ZR_TRY(take_elements(w, lw, &e, host, err));
-out:
-    return st;
+        ZR_CHECK(zr_leaf_before(w, lw, elements, err));
+    return take_elements(w, lw, &e, host, err);
 }
 
 /* Begins as zr_leaf_prepare(), which would be one more frame above a decoder. */
@@ -276,7 +264,6 @@ zarr_status zr_leaf_keep(const struct zr_work *w, struct zr_leaf_write *lw,
     const void *at = lw->out.handle;
     zarr_memory from;
     bool to_pool = false;
-    zarr_status st = ZARR_OK;
 
     if (lw->empty || (!lw->level->unsized && at != scratch[ZR_SCRATCH_BLOCK].handle &&
                       at != scratch[ZR_SCRATCH_BODY].handle))
@@ -284,14 +271,12 @@ zarr_status zr_leaf_keep(const struct zr_work *w, struct zr_leaf_write *lw,
     from = lw->out;
     to_pool = lw->level->unsized || !lw->room.handle;
     if (to_pool)
-        ZR_TRY(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
-                            ZR_MAX(from.bytes, UINT64_C(64)), &lw->kept, err));
+        ZR_CHECK(zr_pool_take(w->io->engine->pool, ZARR_DEVICE_CPU, 0,
+                              ZR_MAX(from.bytes, UINT64_C(64)), &lw->kept, err));
     lw->out = to_pool ? lw->kept : lw->room;
     lw->out.bytes = from.bytes;
-    st = zr_mem_copy_bytes(w->io->engine->memory, &lw->out, &from, from.bytes,
-                           &w->worker->copies, err);
-out:
-    return st;
+    return zr_mem_copy_bytes(w->io->engine->memory, &lw->out, &from, from.bytes,
+                             &w->worker->copies, err);
 }
 
 zarr_status zr_leaf_room(const struct zr_work *w, const struct zr_level *lv,

@@ -110,7 +110,6 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     struct zr_direct d = {.segment = segment, .item = item, .coding = &c};
     const struct zr_direct_route *route = NULL;
     bool done = false;
-    zarr_status st = ZARR_OK;
 
     /* elements of variable length point into scratch until their bytes are copied */
     d.placed =
@@ -120,17 +119,15 @@ zarr_status zr_item_decode(const struct zr_work *w, const struct zr_segment *seg
     if (p->has_routes && !d.placed && !skip && !w->on_host)
         route = zr_find_route(w, &d);
     if (route)
-        ZR_TRY(route->read(w, &d, &done, err));
+        ZR_CHECK(route->read(w, &d, &done, err));
     if (!done) {
         if (p->unsized)
-            ZR_TRY(zr_chunk_decode_unsized(w, p, encoded, &d.at, &c.cur, err));
+            ZR_CHECK(zr_chunk_decode_unsized(w, p, encoded, &d.at, &c.cur, err));
         else if (p->n > 0)
-            ZR_TRY(zr_stages_run(w, &c, p->n, &d.at, err));
-        ZR_TRY(zr_decode_end(w, p, encoded, &c.cur, err));
+            ZR_CHECK(zr_stages_run(w, &c, p->n, &d.at, err));
+        ZR_CHECK(zr_decode_end(w, p, encoded, &c.cur, err));
     }
-    ZR_TRY(zr_item_finish(w, segment, item, &c.cur, d.placed, err));
-out:
-    return st;
+    return zr_item_finish(w, segment, item, &c.cur, d.placed, err);
 }
 
 /* ---- encoded bytes ------------------------------------------------------------ */
@@ -179,7 +176,6 @@ zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *s
     const int32_t device =
         w->on_host ? ZARR_DEVICE_CPU : segment->level->decode->fetch_device;
     struct zr_get g = {.key = segment->key, .offset = segment->offset, .known = "shard"};
-    zarr_status st = ZARR_OK;
 
     if (!segment->key) {
         if (!zr_mem_slice(&segment->shard->buffer, segment->offset, segment->bytes, out))
@@ -190,26 +186,21 @@ zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *s
     g.dst = (zarr_memory){.device_type = device, .bytes = segment->bytes};
     if (zr_store_lends(w->io->store) && zr_lend_range(w, &g, out))
         return ZARR_OK;
-    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FETCH, device, segment->bytes, &g.dst, err));
+    ZR_CHECK(zr_worker_scratch(w, ZR_SCRATCH_FETCH, device, segment->bytes, &g.dst, err));
     *out = g.dst;
-    ZR_TRY(zr_get(w, &g, err));
-out:
-    return st;
+    return zr_get(w, &g, err);
 }
 
 zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *segment,
                              zarr_memory *out, zarr_error *err)
 {
     const struct zr_item *item = NULL;
-    zarr_status st = ZARR_OK;
 
     if (segment->bytes == ZR_ITEM_MISSING)
         return zr_fail(err, ZARR_ERR_NOT_FOUND, "the chunk is missing");
-    ZR_TRY(check_segment_bytes(w, segment, &item, err));
-    st = segment->bytes == UINT64_MAX ? fetch_object(w, segment, out, err)
-                                      : zr_segment_range(w, segment, out, err);
-out:
-    return st;
+    ZR_CHECK(check_segment_bytes(w, segment, &item, err));
+    return segment->bytes == UINT64_MAX ? fetch_object(w, segment, out, err)
+                                        : zr_segment_range(w, segment, out, err);
 }
 
 /* ---- segments --------------------------------------------------------------------- */

@@ -141,23 +141,21 @@ zarr_status zr_slabs_one(const struct zr_work *w, struct zr_slabs *s, uint64_t i
                        .offset = (all->c0 + first) * s->row_bytes,
                        .known = "chunk",
                        .counted = true};
-    zarr_status st = ZARR_OK;
 
     if (i == 0) { /* one chunk, counted once for all its slabs */
         w->worker->stats.store_gets++;
         zr_item_count(w, s->segment->item[0], s->direct);
     }
     if (!s->direct)
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, bytes, &g.dst, err));
+        ZR_CHECK(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, bytes, &g.dst, err));
     else if (!zr_mem_slice(&s->at, g.offset, bytes, &g.dst))
-        ZR_TRY(zr_internal(err));
-    ZR_TRY(zr_get(w, &g, err));
+        ZR_CHECK(zr_internal(err));
+    ZR_CHECK(zr_get(w, &g, err));
     w->worker->stats.bytes_decoded += bytes;
-    ZR_TRY(zr_block_unpad(w, p, &g.dst, err));
+    ZR_CHECK(zr_block_unpad(w, p, &g.dst, err));
     if (!s->direct)
-        ZR_TRY(slab_scatter(w, s, first, n, &g.dst, err));
-out:
-    return st;
+        ZR_CHECK(slab_scatter(w, s, first, n, &g.dst, err));
+    return ZARR_OK;
 }
 
 static bool slabs_apply(const struct zr_work *w, struct zr_direct *d)

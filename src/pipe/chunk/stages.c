@@ -44,16 +44,13 @@ zarr_status zr_bring_encoded(const struct zr_work *w, const struct zr_stage *s,
                              zarr_memory *encoded, zarr_error *err)
 {
     const zarr_memory from = *encoded;
-    zarr_status st = ZARR_OK;
 
     if (s->kind == ZR_STAGE_COPY ||
         (from.device_type == s->in_device && zr_stage_takes_at(w->io, s, &from)))
         return ZARR_OK;
-    ZR_TRY(
+    ZR_CHECK(
         zr_worker_scratch(w, ZR_SCRATCH_BRING, s->in_device, from.bytes, encoded, err));
-    ZR_TRY(run_copy(w, &from, encoded, false, err));
-out:
-    return st;
+    return run_copy(w, &from, encoded, false, err);
 }
 
 static zarr_status check_decoded(const struct zr_program *p, const zarr_memory *m,
@@ -88,22 +85,20 @@ static zarr_status coding_open(struct coding_step *s, const struct zr_work *w,
                            : p->encode ? stage->in_device
                                        : stage->out_device;
     const uint64_t bytes = p->encode ? stage->in_bytes : stage->out_bytes;
-    zarr_status st = ZARR_OK;
 
     if (k == 0 && !p->encode && !coding_skips(c) && !w->on_host)
-        ZR_TRY(zr_bring_encoded(w, stage, &c->cur, err));
+        ZR_CHECK(zr_bring_encoded(w, stage, &c->cur, err));
     *s = (struct coding_step){.stage = stage, .src = c->cur};
     s->elements = p->encode ? k == 0 : k + 1 == p->n;
     if (dst && dst->handle)
         s->dst = *dst;
     else
-        ZR_TRY(zr_worker_scratch(w,
-                                 (k + c->n_stayed) % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
-                                 device, copy ? s->src.bytes : bytes, &s->dst, err));
+        ZR_CHECK(
+            zr_worker_scratch(w, (k + c->n_stayed) % 2 == 0 ? ZR_SCRATCH_A : ZR_SCRATCH_B,
+                              device, copy ? s->src.bytes : bytes, &s->dst, err));
     if (copy && s->dst.bytes < s->src.bytes)
-        st = p->encode ? zr_internal(err) : check_decoded(p, &s->src, err);
-out:
-    return st;
+        return p->encode ? zr_internal(err) : check_decoded(p, &s->src, err);
+    return ZARR_OK;
 }
 
 /* The fallback works on host memory: copies its input there, and takes room for its
@@ -111,18 +106,15 @@ out:
 static zarr_status coding_to_host(struct coding_step *s, const struct zr_work *w,
                                   bool encode, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!zr_io_is_host(w->io, s->src.device_type)) {
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, s->src.bytes,
-                                 &s->job.src, err));
-        ZR_TRY(run_copy(w, &s->src, &s->job.src, encode && s->elements, err));
+        ZR_CHECK(zr_worker_scratch(w, ZR_SCRATCH_FALL_IN, ZARR_DEVICE_CPU, s->src.bytes,
+                                   &s->job.src, err));
+        ZR_CHECK(run_copy(w, &s->src, &s->job.src, encode && s->elements, err));
     }
     if (!zr_io_is_host(w->io, s->dst.device_type))
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, s->dst.bytes,
-                                 &s->job.dst, err));
-out:
-    return st;
+        ZR_CHECK(zr_worker_scratch(w, ZR_SCRATCH_FALL_OUT, ZARR_DEVICE_CPU, s->dst.bytes,
+                                   &s->job.dst, err));
+    return ZARR_OK;
 }
 
 /* Goes on to the first implementation that works in host memory. */
@@ -173,17 +165,15 @@ static zarr_status coding_begin(struct coding_step *s, const struct zr_work *w,
     const struct zr_stage *by = s->by;
     struct zr_worker *worker = w->worker;
     const int32_t device = encode ? by->in_device : by->out_device;
-    zarr_status st = ZARR_OK;
 
     worker->starved = false;
     s->job = (zarr_codec_job){.src = s->src, .dst = s->dst};
     s->call = (struct zr_stage_call){.jobs = &s->job, .n = 1, .ts = &worker->states};
     if (by != s->stage)
-        ZR_TRY(coding_to_host(s, w, encode, err));
-    ZR_TRY(zr_take_stage_scratch(w, by, device, &s->call.scratch, err));
+        ZR_CHECK(coding_to_host(s, w, encode, err));
+    ZR_CHECK(zr_take_stage_scratch(w, by, device, &s->call.scratch, err));
     worker->encodes = encode;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Returns true if the step must be repeated: chains inside the codec found no room and
@@ -331,14 +321,12 @@ zarr_status zr_block_unpad(const struct zr_work *w, const struct zr_program *p,
                            const zarr_memory *block, zarr_error *err)
 {
     void *elements = NULL;
-    zarr_status st = ZARR_OK;
 
     if (!p->padded)
         return ZARR_OK;
-    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, block, block->bytes, &elements, err));
+    ZR_CHECK(zr_mem_host_ptr(w->io->engine->memory, block, block->bytes, &elements, err));
     zr_program_unpad(p, elements, block->bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
@@ -369,16 +357,14 @@ zarr_status zr_chunk_decode(const struct zr_work *w, const struct zr_program *p,
                             zarr_memory *out, zarr_error *err)
 {
     struct zr_coding c = {.p = p, .cur = *src};
-    zarr_status st = ZARR_OK;
 
     if (p->unsized)
-        ZR_TRY(zr_chunk_decode_unsized(w, p, src, dst, &c.cur, err));
+        ZR_CHECK(zr_chunk_decode_unsized(w, p, src, dst, &c.cur, err));
     else
-        ZR_TRY(zr_stages_run(w, &c, p->n, dst, err));
-    ZR_TRY(zr_decode_end(w, p, src, &c.cur, err));
+        ZR_CHECK(zr_stages_run(w, &c, p->n, dst, err));
+    ZR_CHECK(zr_decode_end(w, p, src, &c.cur, err));
     *out = c.cur;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
@@ -386,30 +372,28 @@ zarr_status zr_chunk_encode(const struct zr_work *w, const struct zr_program *p,
                             zarr_memory *out, zarr_error *err)
 {
     struct zr_coding c = {.p = p, .cur = *src};
-    zarr_status st = ZARR_OK;
 
     if (dst->device_type != (w->on_host ? ZARR_DEVICE_CPU : p->fetch_device))
-        ZR_TRY(zr_internal(err));
+        ZR_CHECK(zr_internal(err));
     w->worker->stats.bytes_decoded += src->bytes;
     if (p->n > 1 && p->stage[p->n - 1].kind == ZR_STAGE_COPY &&
         src->device_type == p->stage[p->n - 1].in_device)
         c.done = 1;  /* stage 0 is the copy, which the caller made */
     if (p->n == 0) { /* no stages: the stored bytes are the elements */
         if (dst->bytes < src->bytes)
-            ZR_TRY(zr_internal(err));
-        ZR_TRY(run_copy(w, src, dst, true, err));
+            ZR_CHECK(zr_internal(err));
+        ZR_CHECK(run_copy(w, src, dst, true, err));
         c.cur = *dst;
         c.cur.bytes = src->bytes;
     }
-    ZR_TRY(zr_stages_run(w, &c, p->n, dst, err));
+    ZR_CHECK(zr_stages_run(w, &c, p->n, dst, err));
     if (w->on_host && c.cur.handle != dst->handle) { /* the last stage was a copy */
         const zarr_memory from = c.cur;
 
         if (!zr_mem_slice(dst, 0, from.bytes, &c.cur))
             return zr_internal(err);
-        ZR_TRY(run_copy(w, &from, &c.cur, false, err));
+        ZR_CHECK(run_copy(w, &from, &c.cur, false, err));
     }
     *out = c.cur;
-out:
-    return st;
+    return ZARR_OK;
 }

@@ -36,16 +36,13 @@ zarr_status zr_chunk_decode_unsized(const struct zr_work *w, const struct zr_pro
                                     zarr_memory *out, zarr_error *err)
 {
     zarr_memory block = {0};
-    zarr_status st = ZARR_OK;
 
     if (last && last->handle)
         block = *last;
     else
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes,
-                                 &block, err));
-    ZR_TRY(zr_worker_decode_unsized(w, p, src, &block, out, err));
-out:
-    return st;
+        ZR_CHECK(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, p->decoded_bytes,
+                                   &block, err));
+    return zr_worker_decode_unsized(w, p, src, &block, out, err);
 }
 
 zarr_status zr_chunk_encode_unsized(const struct zr_work *w, const struct zr_program *p,
@@ -75,13 +72,11 @@ static zarr_status side_address(const struct zr_work *w, const zarr_box_side *si
 {
     zarr_memory at = side->mem;
     void *p = NULL;
-    zarr_status st = ZARR_OK;
 
     at.bytes = sizeof(zarr_vlen);
-    ZR_TRY(zr_mem_host_ptr(w->io->engine->memory, &at, sizeof(zarr_vlen), &p, err));
+    ZR_CHECK(zr_mem_host_ptr(w->io->engine->memory, &at, sizeof(zarr_vlen), &p, err));
     *out = p;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status vlen_one(struct vlen_boxes *v, uint8_t *dst, const uint8_t *src,
@@ -114,15 +109,14 @@ static zarr_status vlen_box(void *arg, const zarr_box *box, zarr_error *err)
     uint64_t at[ZARR_MAX_RANK] = {0};
     uint8_t *dst = NULL, *src = NULL;
     int32_t d = 0;
-    zarr_status st = ZARR_OK;
 
     for (int32_t i = 0; i < box->ndim; i++)
         if (box->shape[i] == 0)
             return ZARR_OK;
-    ZR_TRY(side_address(v->w, &box->dst, &dst, err));
-    ZR_TRY(side_address(v->w, &box->src, &src, err));
+    ZR_CHECK(side_address(v->w, &box->dst, &dst, err));
+    ZR_CHECK(side_address(v->w, &box->src, &src, err));
     do {
-        ZR_TRY(vlen_one(v, dst, src, err));
+        ZR_CHECK(vlen_one(v, dst, src, err));
         for (d = box->ndim - 1; d >= 0; d--) {
             dst += box->dst.stride[d];
             src += box->src.stride[d];
@@ -133,21 +127,17 @@ static zarr_status vlen_box(void *arg, const zarr_box *box, zarr_error *err)
             at[d] = 0;
         }
     } while (d >= 0);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status vlen_room(const struct zr_work *w, uint64_t bytes, void **out,
                              zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!w->io->heap)
         return zr_internal(err);
-    ZR_TRY(zr_heap_alloc(w->io->heap, bytes, out, err));
+    ZR_CHECK(zr_heap_alloc(w->io->heap, bytes, out, err));
     w->worker->stats.bytes_heap += bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
@@ -161,17 +151,14 @@ zarr_status zr_vlen_scatter(const struct zr_work *w, const struct zr_program *p,
                                .chunk_mem = *block};
     struct vlen_boxes v = {.w = w};
     void *room = NULL;
-    zarr_status st = ZARR_OK;
 
     if (t->n_items == 0)
         return ZARR_OK;
-    ZR_TRY(zr_target_boxes(&b, t, vlen_box, &v, err));
-    ZR_TRY(vlen_room(w, v.bytes, &room, err));
+    ZR_CHECK(zr_target_boxes(&b, t, vlen_box, &v, err));
+    ZR_CHECK(vlen_room(w, v.bytes, &room, err));
     v.to = room;
     v.end = v.to + v.bytes;
-    ZR_TRY(zr_target_boxes(&b, t, vlen_box, &v, err));
-out:
-    return st;
+    return zr_target_boxes(&b, t, vlen_box, &v, err);
 }
 
 zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
@@ -179,18 +166,16 @@ zarr_status zr_vlen_fill(const struct zr_work *w, const struct zr_target *t,
 {
     const struct zr_layout *l = w->io->layout;
     void *room = NULL;
-    zarr_status st = ZARR_OK;
 
     if (l->item_bytes > sizeof *fill)
         return zr_internal(err);
     memcpy(fill, l->fill, l->item_bytes);
     if (t->n_items == 0)
         return ZARR_OK;
-    ZR_TRY(vlen_room(w, fill->item.bytes, &room, err));
+    ZR_CHECK(vlen_room(w, fill->item.bytes, &room, err));
     if (fill->item.bytes != 0)
         memcpy(room, fill->item.data, (size_t)fill->item.bytes);
     if (fill->item.data)
         fill->item.data = room;
-out:
-    return st;
+    return ZARR_OK;
 }

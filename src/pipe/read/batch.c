@@ -100,11 +100,10 @@ static zarr_status collect(struct batch_wave *w, zarr_error *err)
     struct zr_wave *wave = w->wave;
     struct zr_batch_item *item =
         zr_arena_alloc(&wave->arena, ((size_t)wave->n_items + 1) * sizeof *item);
-    zarr_status st = ZARR_OK;
 
     if (!item)
-        ZR_FAIL_MEMORY(err, wave->n_items * sizeof *item);
-    ZR_TRY(collect_levels(w, err));
+        return zr_fail_memory(err, wave->n_items * sizeof *item);
+    ZR_CHECK(collect_levels(w, err));
     for (uint32_t k = 0; k < w->n; k++) {
         struct zr_batch *l = &w->batch[k];
 
@@ -115,11 +114,10 @@ static zarr_status collect(struct batch_wave *w, zarr_error *err)
             l->end.decoded_device = w->flow.device;
         for (uint32_t i = 0; i < wave->n_segments; i++)
             if (w->fetched[i].handle && wave->segment[i].level == l->level)
-                ZR_TRY(collect_segment(l, &wave->segment[i], &w->fetched[i], err));
+                ZR_CHECK(collect_segment(l, &wave->segment[i], &w->fetched[i], err));
         item += l->n;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* How many programs from the first one go together: for a device as many as what the wave
@@ -146,18 +144,15 @@ static zarr_status run_levels(struct batch_wave *w, zarr_error *err)
 {
     const uint64_t room = zr_wave_on_device(w->io, w->wave, w->wave->n_items);
     uint32_t n = 0;
-    zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < w->n; k += n) {
         n = batches_together(w, k, room);
-        ZR_TRY(zr_batch_run(&w->batch[k], n, err));
+        ZR_CHECK(zr_batch_run(&w->batch[k], n, err));
         for (uint32_t i = k; i < k + n; i++)
             zr_batch_end(&w->batch[i]);
     }
-    ZR_TRY(zr_batch_fill(&w->batch[w->n], err)); /* no chunk was there */
-    ZR_TRY(zr_flow_wait(&w->flow, err));
-out:
-    return st;
+    ZR_CHECK(zr_batch_fill(&w->batch[w->n], err)); /* no chunk was there */
+    return zr_flow_wait(&w->flow, err);
 }
 
 static zarr_status part_segment(void *arg, uint64_t i, const struct zr_work *w,

@@ -22,7 +22,6 @@ static zarr_status ahead_op(const struct zr_io *io, struct zarr_request *rq,
     const struct zr_level *lv = o->lv;
     struct zr_store_pin *pin = o->parent ? zr_shard_pin(o->parent) : a->pin;
     uint64_t offset = lv->shard->index_at_end ? ZARR_STORE_SUFFIX : 0;
-    zarr_status st = ZARR_OK;
 
     if (o->parent)
         offset = o->offset + (lv->shard->index_at_end ? o->bytes - lv->index_bytes : 0);
@@ -38,12 +37,11 @@ static zarr_status ahead_op(const struct zr_io *io, struct zarr_request *rq,
                             .cancel = &rq->cancel};
     if (zr_store_lend(io->store, &a->op))
         return ZARR_OK;
-    ZR_TRY(zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0,
-                        ZR_MAX(lv->index_bytes, UINT64_C(64)), &a->block, err));
+    ZR_CHECK(zr_pool_take(io->engine->pool, ZARR_DEVICE_CPU, 0,
+                          ZR_MAX(lv->index_bytes, UINT64_C(64)), &a->block, err));
     a->op.mem = a->block;
     a->op.mem.bytes = lv->index_bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Pins an object. *ok false: open.c does it, and finds out what is wrong, or that the
@@ -72,8 +70,6 @@ static zarr_status make_ahead(const struct zr_io *io, struct zarr_request *rq,
                               struct zr_wave *w, struct zr_ahead *all, uint32_t *n,
                               zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (uint32_t i = 0; i < w->n_opens; i++) {
         struct zr_open *o = &w->open[i];
         struct zr_ahead *a = &all[*n];
@@ -82,15 +78,14 @@ static zarr_status make_ahead(const struct zr_io *io, struct zarr_request *rq,
         if (!has_place(o))
             continue;
         if (!o->parent)
-            ZR_TRY(pin_object(io, o, &a->pin, &ok, err));
+            ZR_CHECK(pin_object(io, o, &a->pin, &ok, err));
         if (!ok)
             continue;
         o->ahead = a;
         ++*n;
-        ZR_TRY(ahead_op(io, rq, o, a, err));
+        ZR_CHECK(ahead_op(io, rq, o, a, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_opens_ahead(const struct zr_io *io, struct zarr_request *rq,
@@ -100,21 +95,19 @@ zarr_status zr_opens_ahead(const struct zr_io *io, struct zarr_request *rq,
     struct zr_ahead *all = NULL;
     zarr_store_op *op = NULL;
     uint32_t n = 0;
-    zarr_status st = ZARR_OK;
 
     all = zr_arena_alloc(&w->arena, room * sizeof *all);
     op = zr_arena_alloc(&w->arena, room * sizeof *op);
     if (!all || !op)
         return zr_fail_memory(err, room * sizeof *all);
     memset(all, 0, room * sizeof *all);
-    ZR_TRY(make_ahead(io, rq, w, all, &n, err));
+    ZR_CHECK(make_ahead(io, rq, w, all, &n, err));
     for (uint32_t i = 0; i < n; i++)
         op[i] = all[i].op;
-    ZR_TRY(zr_ops_run(io, rq, op, n, NULL, &w->arena, err));
+    ZR_CHECK(zr_ops_run(io, rq, op, n, NULL, &w->arena, err));
     for (uint32_t i = 0; i < n; i++)
         all[i].op = op[i];
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_opens_ahead_end(const struct zr_io *io, struct zr_wave *w)

@@ -157,7 +157,6 @@ static zarr_status decode_neighbours(const struct zr_work *w, const struct neigh
 {
     const struct zr_shard *shard = c->segment.shard;
     zarr_memory encoded = {0}, block = {0};
-    zarr_status st = ZARR_OK;
 
     for (uint64_t i = c->entry; *n_sound < c->n; i++) {
         const uint64_t *pair = shard->index->entry + 2 * i;
@@ -167,13 +166,13 @@ static zarr_status decode_neighbours(const struct zr_work *w, const struct neigh
         if (!zr_mem_slice(range, shard->base + pair[0] - c->segment.offset, pair[1],
                           &encoded))
             return zr_internal(err);
-        ZR_TRY(zr_cancel_check(&w->rq->cancel, err));
-        ZR_TRY(zr_chunk_decode(w, c->segment.level->decode, &encoded, NULL, &block, err));
+        ZR_CHECK(zr_cancel_check(&w->rq->cancel, err));
+        ZR_CHECK(
+            zr_chunk_decode(w, c->segment.level->decode, &encoded, NULL, &block, err));
         zr_worker_trim(w->worker);
         ++*n_sound;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_chunks_check(const struct zr_io *io, struct zr_shard *shard,

@@ -73,15 +73,11 @@ static zarr_status shard_from_body(const struct zr_work *w, const struct zr_leve
                                    const zarr_memory *encoded, struct zr_shard *s,
                                    zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_body_decode(w, lv, encoded, &s->block, &s->buffer, err));
+    ZR_CHECK(zr_body_decode(w, lv, encoded, &s->block, &s->buffer, err));
     s->release = release_buffer;
     s->release_arg = w->io->engine;
     s->base = 0;
-    ZR_TRY(zr_index_from_value(w, lv, &s->buffer, &s->index, err));
-out:
-    return st;
+    return zr_index_from_value(w, lv, &s->buffer, &s->index, err);
 }
 
 /* ---- objects ----------------------------------------------------------- */

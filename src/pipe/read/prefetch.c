@@ -234,7 +234,6 @@ static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
     struct zr_pool *pool = io->engine->pool;
     uint64_t all = op_bytes(w, p, k), at = 0, next = 0;
     bool also_up = false;
-    zarr_status st = ZARR_OK;
     uint32_t end = k + 1;
 
     for (; end < p->n; end++) {
@@ -247,10 +246,10 @@ static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
     }
     all = ZR_MAX(all, UINT64_C(64));
     if (up)
-        ZR_TRY(zr_pool_take_staging(pool, tensor->device_type, tensor->device_id, all,
-                                    &p->block[k], err));
+        ZR_CHECK(zr_pool_take_staging(pool, tensor->device_type, tensor->device_id, all,
+                                      &p->block[k], err));
     else
-        ZR_TRY(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, all, &p->block[k], err));
+        ZR_CHECK(zr_pool_take(pool, ZARR_DEVICE_CPU, 0, all, &p->block[k], err));
     for (uint32_t i = k; i < end; i++) {
         zarr_store_op *op = &p->op[i];
 
@@ -261,8 +260,7 @@ static zarr_status take_slab(const struct zr_io *io, const struct zr_wave *w,
         at += op->mem.bytes;
         op->mem.bytes = op_room(w, p, i);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Puts the ranges of each chunk into their places in its memory. */
@@ -290,7 +288,6 @@ static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
                                struct zr_prefetch *p, zarr_error *err)
 {
     bool up = false;
-    zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < p->n; k++) {
         p->op[k].mem.device_type = w->segment[p->first[k]].level->decode->fetch_device;
@@ -306,18 +303,16 @@ static zarr_status take_memory(const struct zr_io *io, const struct zr_wave *w,
         if (!op_waits(p, k))
             continue;
         if (op_shares(io, w, p, k, &up)) {
-            ZR_TRY(take_slab(io, w, p, k, up, err));
+            ZR_CHECK(take_slab(io, w, p, k, up, err));
             continue;
         }
-        ZR_TRY(zr_pool_take(io->engine->pool, prog->fetch_device,
-                            zr_io_device_id(io, prog->fetch_device),
-                            ZR_MAX(op_room(w, p, k), UINT64_C(64)), &p->block[k], err));
+        ZR_CHECK(zr_pool_take(io->engine->pool, prog->fetch_device,
+                              zr_io_device_id(io, prog->fetch_device),
+                              ZR_MAX(op_room(w, p, k), UINT64_C(64)), &p->block[k], err));
         op->mem = p->block[k];
         op->mem.bytes = op_room(w, p, k);
     }
-    ZR_TRY(place_ranges(p, err));
-out:
-    return st;
+    return place_ranges(p, err);
 }
 
 /* ---- results ------------------------------------------------------------ */
@@ -473,20 +468,17 @@ zarr_status zr_prefetch_begin(const struct zr_io *io, struct zr_wave *w,
 zarr_status zr_prefetch_run(const struct zr_io *io, struct zarr_request *rq,
                             struct zr_wave *w, struct zr_prefetch *p, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(take_memory(io, w, p, err));
+    ZR_CHECK(take_memory(io, w, p, err));
     if (zr_request_wave_begin(rq) != 0 && !zr_io_is_host(io, io->view.base.device_type))
         zr_log(io->engine->log, ZARR_LOG_TRACE,
                "%s: %" PRIu32 " ranges for a device; %" PRIu64
                " blocks of pinned memory are in use",
                *io->prefix ? io->prefix : "/", p->n,
                zr_pool_count_pinned(io->engine->pool));
-    ZR_TRY(zr_ops_run(io, rq, p->op, p->n, NULL, &w->arena, err));
+    ZR_CHECK(zr_ops_run(io, rq, p->op, p->n, NULL, &w->arena, err));
     keep_results(io, w, p);
     point_to_buffers(io, w, p);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_prefetch_end(const struct zr_io *io, struct zr_prefetch *p)

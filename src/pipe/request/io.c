@@ -82,16 +82,13 @@ zarr_status zr_io_project(struct zr_projector **out, const struct zr_io *io,
 {
     const struct zr_grid *grid = io->layout->grid;
     const zarr_allocator *alloc = io->engine->alloc;
-    zarr_status st = ZARR_OK;
 
     if (io->parts)
         return zr_project_open_many(out, alloc, grid, io->selections, io->n_parts, err);
     if (io->selection)
         return zr_project_open(out, alloc, grid, io->selection, err);
-    ZR_TRY(zarr_selection_dims(all, grid->ndim, grid->shape, 0, NULL, err));
-    ZR_TRY(zr_project_open(out, alloc, grid, *all, err));
-out:
-    return st;
+    ZR_CHECK(zarr_selection_dims(all, grid->ndim, grid->shape, 0, NULL, err));
+    return zr_project_open(out, alloc, grid, *all, err);
 }
 
 bool zr_next_unit(const struct zr_io *io, struct zr_projector *p,

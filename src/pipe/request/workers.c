@@ -92,14 +92,12 @@ zarr_status zr_worker_alone(struct zr_worker *worker, const zarr_cancel *cancel,
 {
     struct zr_budget *budget = &worker->engine->unsized_budget;
     const uint64_t all = ZR_MAX(budget->total, UINT64_C(1));
-    zarr_status st = ZARR_OK;
 
     zr_worker_trim(worker);
-    ZR_TRY(zr_budget_take(budget, all, WORKER_ALONE_NS, cancel, err));
+    ZR_CHECK(zr_budget_take(budget, all, WORKER_ALONE_NS, cancel, err));
     worker->granted = all;
     worker->alone = true;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_worker_take(struct zr_engine *e, const zarr_cancel *cancel,
@@ -233,16 +231,14 @@ static zarr_status work_item(void *arg, uint64_t i, uint32_t worker, zarr_error 
 {
     struct work_loop *l = arg;
     struct zr_work w = *l->w;
-    zarr_status st = ZARR_OK;
 
     if (worker != 0 || !w.worker) {
         if (!l->worker[worker])
-            ZR_TRY(zr_worker_take(w.io->engine, &w.rq->cancel, &l->worker[worker], err));
+            ZR_CHECK(
+                zr_worker_take(w.io->engine, &w.rq->cancel, &l->worker[worker], err));
         w.worker = l->worker[worker];
     }
-    st = l->fn(l->arg, i, &w, err);
-out:
-    return st;
+    return l->fn(l->arg, i, &w, err);
 }
 
 /* Adds what a helper counted to the caller's context, which may still forget it

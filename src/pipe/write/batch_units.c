@@ -23,18 +23,15 @@
 
 static zarr_status make_keys(struct zr_unit_batch *b, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (uint32_t i = 0; i < b->n; i++) {
         struct zr_unit *u = &b->unit[i];
 
-        ZR_TRY(zr_unit_key(&b->w, u->proj, &u->key, err));
+        ZR_CHECK(zr_unit_key(&b->w, u->proj, &u->key, err));
         u->key = zr_arena_strndup(b->arena, u->key, strlen(u->key));
         if (!u->key)
-            ZR_FAIL_MEMORY(err, 1);
+            return zr_fail_memory(err, 1);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Marks the units as done, except those that are left: takes their chunks back from the

@@ -113,13 +113,10 @@ static zarr_status encode_leaves(struct zr_unit_batch *b, uint32_t threads,
 {
     const struct zr_leaf_rooms rooms = {.take = take_leaf_rooms, .arg = b};
     const bool wait = zr_leaf_rooms_can_wait(b->w.io, b->lv);
-    zarr_status st = ZARR_OK;
 
     if (!wait)
-        ZR_TRY(take_leaf_rooms(b, false, err));
-    st = zr_leaves_encode(&b->w, b->leaf, b->n, threads, wait ? &rooms : NULL, err);
-out:
-    return st;
+        ZR_CHECK(take_leaf_rooms(b, false, err));
+    return zr_leaves_encode(&b->w, b->leaf, b->n, threads, wait ? &rooms : NULL, err);
 }
 
 zarr_status zr_units_encode(struct zr_unit_batch *b, zarr_error *err)

@@ -66,7 +66,6 @@ static zarr_status copy_chunks(const struct zr_work *w, const struct ordered *or
 {
     const struct zr_shard_spec *spec = order->lv->shard;
     uint64_t pos = spec->index_at_end ? 0 : order->lv->index_bytes;
-    zarr_status st = ZARR_OK;
 
     for (uint64_t i = 0; i < n; i++) {
         uint64_t *pair = &pairs[2 * order[i].id];
@@ -77,13 +76,12 @@ static zarr_status copy_chunks(const struct zr_work *w, const struct ordered *or
         if (!zr_mem_slice(from, pair[0], pair[1], &src) ||
             !zr_mem_slice(to, pos, pair[1], &dst))
             return zr_internal(err);
-        ZR_TRY(zr_mem_copy_bytes(w->io->engine->memory, &dst, &src, pair[1],
-                                 &w->worker->copies, err));
+        ZR_CHECK(zr_mem_copy_bytes(w->io->engine->memory, &dst, &src, pair[1],
+                                   &w->worker->copies, err));
         pair[0] = pos;
         pos += pair[1];
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_shard_reorder(const struct zr_work *w, const struct zr_level *lv,

@@ -89,7 +89,6 @@ static zarr_status old_value_memory(struct zr_unit_batch *b, const struct zr_uni
 {
     const struct zr_io *io = b->w.io;
     uint64_t all = 0, at = 0, bytes = 0, step = 0;
-    zarr_status st = ZARR_OK;
 
     for (uint32_t i = 0; i < x->n; i++)
         if (x->op[i].status != ZARR_OK &&
@@ -97,7 +96,7 @@ static zarr_status old_value_memory(struct zr_unit_batch *b, const struct zr_uni
             return zr_fail(err, ZARR_ERR_LIMIT, "a batch too large for memory");
     if (all == 0)
         return ZARR_OK;
-    ZR_TRY((old_value_goes_up(io, *x->unit) ? zr_take_near_slices : zr_take_slices)(
+    ZR_CHECK((old_value_goes_up(io, *x->unit) ? zr_take_near_slices : zr_take_slices)(
         io, old_value_device(*x->unit), &all, 1, &b->old_values, err));
     for (uint32_t i = 0; i < x->n; i++) {
         if (x->op[i].status == ZARR_OK)
@@ -107,8 +106,7 @@ static zarr_status old_value_memory(struct zr_unit_batch *b, const struct zr_uni
             return zr_internal(err);
         at += step;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- reading ---------------------------------------------------------------------- */
@@ -190,22 +188,20 @@ zarr_status zr_old_values_run(struct zr_unit_batch *b, zarr_error *err)
 {
     const struct zr_io *io = b->w.io;
     struct zr_unit_ops x;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_unit_ops_room(&x, b, err));
+    ZR_CHECK(zr_unit_ops_room(&x, b, err));
     take_locks(b);
-    ZR_TRY(zr_request_check_locked(b->w.rq, err));
-    ZR_TRY(zr_cancel_check(&b->w.rq->cancel, err));
+    ZR_CHECK(zr_request_check_locked(b->w.rq, err));
+    ZR_CHECK(zr_cancel_check(&b->w.rq->cancel, err));
     old_value_ops(b, &x);
-    ZR_TRY(old_value_memory(b, &x, err));
+    ZR_CHECK(old_value_memory(b, &x, err));
     if (x.n > 0)
-        ZR_TRY(zr_ops_run(io, b->w.rq, x.op, x.n, NULL, b->arena, err));
+        ZR_CHECK(zr_ops_run(io, b->w.rq, x.op, x.n, NULL, b->arena, err));
     for (uint32_t i = 0; i < x.n; i++)
         if (!old_value_keep(io, x.unit[i], &x.op[i]))
             zr_unit_unlock(io, x.unit[i]);
     drop_unready(b);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_old_values_end(struct zr_unit_batch *b)

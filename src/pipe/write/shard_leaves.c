@@ -75,8 +75,6 @@ out:
  * index. */
 static zarr_status close_gaps(struct zr_shard_writer *s, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (s->gap == UINT64_MAX)
         return ZARR_OK;
     s->pos = s->gap;
@@ -87,13 +85,12 @@ static zarr_status close_gaps(struct zr_shard_writer *s, zarr_error *err)
         s->any |= pair[0] != ZR_INDEX_MISSING;
         if (pair[0] == ZR_INDEX_MISSING || pair[0] < s->gap)
             continue;
-        ZR_TRY(move_bytes(s, s->pos, pair[0], pair[1], err));
+        ZR_CHECK(move_bytes(s, s->pos, pair[0], pair[1], err));
         pair[0] = s->pos;
         s->pos += pair[1];
     }
     s->gap = UINT64_MAX;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Takes back the rooms of the leaves that turned out to be empty. */
@@ -116,14 +113,12 @@ out:
 zarr_status zr_group_encode_leaves(struct zr_shard_group *g, zarr_error *err)
 {
     const struct zr_leaf_rooms rooms = {.take = late_leaf_rooms, .arg = g};
-    zarr_status st = ZARR_OK;
 
     if (g->known)
-        ZR_TRY(early_leaf_rooms(g, err));
-    ZR_TRY(
+        ZR_CHECK(early_leaf_rooms(g, err));
+    ZR_CHECK(
         zr_leaves_encode(g->w, g->leaf, g->n, g->threads, g->wait ? &rooms : NULL, err));
     if (g->known)
-        ZR_TRY(early_answers(g, err));
-out:
-    return st;
+        ZR_CHECK(early_answers(g, err));
+    return ZARR_OK;
 }

@@ -92,15 +92,13 @@ static zarr_status session_level(struct zr_shard_session *x, const struct zr_io 
 {
     const struct zr_grid *grid = io->layout->grid;
     uint64_t shape[ZARR_MAX_RANK];
-    zarr_status st = ZARR_OK;
 
     for (int32_t d = 0; d < grid->ndim; d++)
         zr_grid_extent(grid, d, x->chunk[d], &x->origin[d], &shape[d]);
-    ZR_TRY(zr_layout_outer(io->layout, shape, &x->lv, err));
+    ZR_CHECK(zr_layout_outer(io->layout, shape, &x->lv, err));
     for (int32_t d = 0; d < grid->ndim; d++)
         x->clip[d] = ZR_MIN(shape[d], grid->shape[d] - x->origin[d]);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Waits for memory, but not for ever: a thread may have two sessions open. */

@@ -149,18 +149,15 @@ static uint32_t stream_ops(struct zr_shard_writer *s, uint64_t at, bool is_all,
 static zarr_status put_stream_ops(const struct zr_shard_writer *s, zarr_store_op *op,
                                   uint32_t n, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (uint32_t i = 0; i < n; i++)
         if (op[i].mem.bytes != op[i].length)
             return zr_internal(err);
-    ZR_TRY(zr_store_run(s->w->io->store, op, n, err));
+    ZR_CHECK(zr_store_run(s->w->io->store, op, n, err));
     for (uint32_t i = 0; i < n; i++)
         if (op[i].status != ZARR_OK) /* zr_store_run() passes over NOT_FOUND */
-            ZR_FAIL(err, op[i].status, "%s: a part of the new value has gone",
-                    s->sw->stream->key);
-out:
-    return st;
+            return zr_fail(err, op[i].status, "%s: a part of the new value has gone",
+                           s->sw->stream->key);
+    return ZARR_OK;
 }
 
 zarr_status zr_stream_out(struct zr_shard_writer *s, bool is_all, zarr_error *err)

@@ -91,15 +91,12 @@ static zarr_status append_bytes(struct zr_shard_writer *s, uint64_t id,
                                 const zarr_memory *bytes, zarr_error *err)
 {
     zarr_memory dst;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(reserve_bytes(s, id, bytes->bytes, err));
+    ZR_CHECK(reserve_bytes(s, id, bytes->bytes, err));
     if (!zr_mem_slice(&s->sw->block, s->pairs[2 * id] - s->base, bytes->bytes, &dst))
         return zr_internal(err);
-    ZR_TRY(zr_mem_copy_bytes(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
-                             &s->w->worker->copies, err));
-out:
-    return st;
+    return zr_mem_copy_bytes(s->w->io->engine->memory, &dst, bytes, bytes->bytes,
+                             &s->w->worker->copies, err);
 }
 
 static zarr_status index_names_more(zarr_error *err)
@@ -116,17 +113,15 @@ static zarr_status stream_old(const struct zr_shard_writer *s, const struct zr_w
                        .offset = entry[0],
                        .known = "shard",
                        .version = s->sw->stream->version};
-    zarr_status st = ZARR_OK;
 
     if (entry[1] > zr_encoded_most(w->io, s->in->encoded_most, false, false))
         return index_names_more(err);
-    ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_OLD, ZARR_DEVICE_CPU,
-                             ZR_MAX(entry[1], UINT64_C(64)), &g.dst, err));
+    ZR_CHECK(zr_worker_scratch(w, ZR_SCRATCH_OLD, ZARR_DEVICE_CPU,
+                               ZR_MAX(entry[1], UINT64_C(64)), &g.dst, err));
     g.dst.bytes = entry[1];
-    ZR_TRY(zr_get(w, &g, err));
+    ZR_CHECK(zr_get(w, &g, err));
     *out = g.dst;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status old_value(const struct zr_shard_writer *s, const struct zr_work *w,
@@ -145,23 +140,20 @@ static zarr_status old_value(const struct zr_shard_writer *s, const struct zr_wo
 /* Appends the old encoded bytes of the untouched inner chunks before `end`. */
 static zarr_status keep_until(struct zr_shard_writer *s, uint64_t end, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (; s->next < end; s->next++) {
         zarr_memory bytes;
 
-        ZR_TRY(old_value(s, s->w, s->next, &bytes, err));
+        ZR_CHECK(old_value(s, s->w, s->next, &bytes, err));
         if (!bytes.handle)
             continue;
         /* Entries of a hostile index may share bytes; a small shard must not become a
          * huge one. */
         if (bytes.bytes > s->keep_most)
-            ZR_TRY(index_names_more(err));
+            ZR_CHECK(index_names_more(err));
         s->keep_most -= bytes.bytes;
-        ZR_TRY(append_bytes(s, s->next, &bytes, err));
+        ZR_CHECK(append_bytes(s, s->next, &bytes, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- inner chunks ------------------------------------------------------ */
@@ -188,30 +180,26 @@ zarr_status zr_shard_append(struct zr_shard_writer *s, const struct zr_projectio
                             const zarr_memory *bytes, bool filled, zarr_error *err)
 {
     const uint64_t id = inner_id(s->lv, proj->chunk);
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(keep_until(s, id, err));
+    ZR_CHECK(keep_until(s, id, err));
     if (bytes)
-        ZR_TRY(append_bytes(s, id, bytes, err));
+        ZR_CHECK(append_bytes(s, id, bytes, err));
     s->filled = s->filled && filled;
     s->next = id + 1;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_shard_reserve(struct zr_shard_writer *s, const struct zr_leaf_write *lw,
                              zarr_error *err)
 {
     const uint64_t id = inner_id(s->lv, lw->proj->chunk);
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(keep_until(s, id, err));
+    ZR_CHECK(keep_until(s, id, err));
     if (!lw->empty)
-        ZR_TRY(reserve_bytes(s, id, lw->out.bytes, err));
+        ZR_CHECK(reserve_bytes(s, id, lw->out.bytes, err));
     s->filled = s->filled && lw->filled;
     s->next = id + 1;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 bool zr_shard_find_reserved(const struct zr_shard_writer *s, struct zr_leaf_write *lw)
@@ -241,7 +229,6 @@ static zarr_status value_room(struct zr_shard_writer *s, zarr_error *err)
     uint64_t pairs = s->lv->n_inner_all * 2 * sizeof(uint64_t);
     uint64_t bound = s->lv->reps.rep[s->lv->chain->a2b + 1].n_bytes;
     const struct zr_shard_stream *stream = s->sw->stream;
-    zarr_status st = ZARR_OK;
 
     if (s->lv->unsized) /* unsized: the limit of a chunk, not a sum of bounds */
         bound = ZR_MIN(bound, s->w->io->engine->limits->chunk_bytes);
@@ -250,22 +237,18 @@ static zarr_status value_room(struct zr_shard_writer *s, zarr_error *err)
         s->keep_most = UINT64_MAX;
     s->pairs = zr_malloc(alloc, (size_t)pairs);
     if (!s->pairs)
-        ZR_FAIL_MEMORY(err, pairs);
+        return zr_fail_memory(err, pairs);
     memset(s->pairs, 0xff, (size_t)pairs);
-    ZR_TRY(take_block(s,
+    return take_block(s,
                       stream ? stream->window
                              : ZR_MAX(s->lv->unsized ? s->lv->encoded_bound : bound,
                                       s->value.bytes + s->lv->index_bytes),
-                      &s->sw->block, err));
-out:
-    return st;
+                      &s->sw->block, err);
 }
 
 zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
                            struct zr_shard_write *sw, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     *s = (struct zr_shard_writer){.w = w,
                                   .engine = w->io->engine,
                                   .sw = sw,
@@ -277,20 +260,19 @@ zarr_status zr_shard_begin(struct zr_shard_writer *s, const struct zr_work *w,
     sw->block = sw->out = (zarr_memory){0};
     sw->counts = (struct zr_chunk_counts){0};
     if (sw->old.handle && s->lv->bytes_decode)
-        ZR_TRY(zr_body_decode(w, s->lv, &sw->old, &s->body, &s->value, err));
-    ZR_TRY(value_room(s, err));
+        ZR_CHECK(zr_body_decode(w, s->lv, &sw->old, &s->body, &s->value, err));
+    ZR_CHECK(value_room(s, err));
     if (!s->lv->shard->index_at_end)
         s->pos = s->lv->index_bytes;
     s->base = sw->stream ? s->pos : 0;
     if (sw->stream) /* those of a first try */
         zr_shard_stream_end(sw->stream, w->io->store);
     if (sw->stream && sw->stream->old_bytes)
-        ZR_TRY(zr_stream_old_index(s, err));
+        ZR_CHECK(zr_stream_old_index(s, err));
     if (s->value.handle)
-        ZR_TRY(zr_index_from_value(w, s->lv, &s->value, &s->old, err));
+        ZR_CHECK(zr_index_from_value(w, s->lv, &s->value, &s->old, err));
     s->missing = s->old ? s->in : sw->missing;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_shard_close(struct zr_shard_writer *s)
@@ -371,32 +353,28 @@ static zarr_status wrap_value(struct zr_shard_writer *s, zarr_error *err)
     struct zr_pool *pool = s->w->io->engine->pool;
     struct zr_shard_write *sw = s->sw;
     zarr_memory wrapped = {0};
-    zarr_status st = ZARR_OK;
 
     zr_pool_give(pool, &s->body);
-    ZR_TRY(zr_body_encode(s->w, s->lv, &sw->out, &s->body, &wrapped, err));
+    ZR_CHECK(zr_body_encode(s->w, s->lv, &sw->out, &s->body, &wrapped, err));
     zr_pool_give(pool, &sw->block);
     sw->block = s->body;
     sw->out = wrapped;
     s->body = (zarr_memory){0};
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_shard_end(struct zr_shard_writer *s, zarr_error *err)
 {
     struct zr_shard_write *sw = s->sw;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(keep_until(s, s->lv->n_inner_all, err));
+    ZR_CHECK(keep_until(s, s->lv->n_inner_all, err));
     sw->empty = !sw->must_stay && shard_is_empty(s);
     sw->filled = s->filled && !s->old;
     if (!sw->empty && s->w->io->inner_order != 0)
-        ZR_TRY(zr_shard_reorder(s->w, s->lv, s->pairs, &sw->block, s->pos, err));
+        ZR_CHECK(zr_shard_reorder(s->w, s->lv, s->pairs, &sw->block, s->pos, err));
     if (!sw->empty)
-        ZR_TRY((sw->stream ? stream_index : write_index)(s, err));
+        ZR_CHECK((sw->stream ? stream_index : write_index)(s, err));
     if (!sw->empty && s->lv->bytes_encode)
-        ZR_TRY(wrap_value(s, err));
-out:
-    return st;
+        ZR_CHECK(wrap_value(s, err));
+    return ZARR_OK;
 }

@@ -137,7 +137,6 @@ static void release_batch(struct zr_shard_group *g)
 static zarr_status fill_batch(struct zr_shard_group *g, zarr_error *err)
 {
     struct zr_projection proj;
-    zarr_status st = ZARR_OK;
 
     for (uint32_t k = 0; k < g->n_shards; k++)
         g->writer[k].first = g->writer[k].end = 0;
@@ -146,7 +145,7 @@ static zarr_status fill_batch(struct zr_shard_group *g, zarr_error *err)
 
         g->failed = g->next;
         if (!g->projector)
-            ZR_TRY(zr_project_open_inner(
+            ZR_CHECK(zr_project_open_inner(
                 &g->projector, g->w->io->engine->alloc, s->sw->proj, s->lv->inner_shape,
                 s->lv->permuted ? s->lv->order : NULL, s->sw->clip, err));
         if (!zr_next_unit(g->w->io, g->projector, &proj)) {
@@ -156,14 +155,13 @@ static zarr_status fill_batch(struct zr_shard_group *g, zarr_error *err)
             continue;
         }
         if (!zr_projection_keep(&g->proj[g->n], &proj, &g->lists))
-            ZR_FAIL_MEMORY(err, sizeof proj);
+            return zr_fail_memory(err, sizeof proj);
         if (s->end == 0)
             s->first = g->n;
         g->owner[g->n++] = g->next;
         s->end = g->n;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Encodes the next inner chunks and appends them. err is not NULL. */
@@ -262,7 +260,6 @@ static zarr_status group_open(struct zr_shard_group *g, zarr_error *err)
     const struct zr_io *io = g->w->io;
     const struct zr_layout *l = io->layout;
     const zarr_allocator *alloc = io->engine->alloc;
-    zarr_status st = ZARR_OK;
 
     zr_arena_init(&g->lists, alloc);
     g->in = &l->level[g->sw->level + 1];
@@ -280,13 +277,12 @@ static zarr_status group_open(struct zr_shard_group *g, zarr_error *err)
     else
         g->leaf = zr_calloc(alloc, g->most, sizeof *g->leaf);
     if (!g->writer || !g->owner || !g->proj || (!g->sub && !g->leaf))
-        ZR_FAIL_MEMORY(err, g->most * sizeof *g->proj);
+        return zr_fail_memory(err, g->most * sizeof *g->proj);
     g->wait = g->leaf && g->together && zr_leaf_rooms_can_wait(io, g->in);
     g->known = g->leaf && g->together && zr_leaf_length_is_known(io, g->in);
     if (g->leaf && !g->wait && !g->known)
-        ZR_TRY(zr_group_slots(g, err));
-out:
-    return st;
+        ZR_CHECK(zr_group_slots(g, err));
+    return ZARR_OK;
 }
 
 static void group_close(struct zr_shard_group *g)

@@ -213,27 +213,25 @@ static zarr_status unit_begin(struct lone_unit *x, zarr_error *err)
 {
     struct zr_unit *u = &x->u;
     const struct zr_work *w = x->w;
-    zarr_status st = ZARR_OK;
 
     u->old = (zarr_memory){0};
     x->stream.old_bytes = 0;
     if (!u->leaf)
         u->shard->block = (zarr_memory){0};
     if (!u->proj->full || u->stream) {
-        ZR_TRY(zr_store_lock(w->io->store, u->key, &w->rq->cancel, &u->lock, err));
-        ZR_TRY(zr_request_check_locked(w->rq, err));
+        ZR_CHECK(zr_store_lock(w->io->store, u->key, &w->rq->cancel, &u->lock, err));
+        ZR_CHECK(zr_request_check_locked(w->rq, err));
     }
     x->stream.key = u->key;
     x->stream.lock = u->lock;
     if (!u->proj->full)
-        ZR_TRY(unit_old(x, err));
+        ZR_CHECK(unit_old(x, err));
     if (w->io->guard)
-        ZR_TRY(w->io->guard(w->io->guard_arg, err));
+        ZR_CHECK(w->io->guard(w->io->guard_arg, err));
     zr_unit_prepare(w->io, u);
     if (u->leaf)
-        ZR_TRY(zr_leaf_room(w, u->lv, &u->leaf->room, err));
-out:
-    return st;
+        ZR_CHECK(zr_leaf_room(w, u->lv, &u->leaf->room, err));
+    return ZARR_OK;
 }
 
 /* Stores the new value, which was made with status st, and gives the lock back. */
