@@ -25,14 +25,11 @@ static zarr_status http_open(void **self, zarr_context *ctx, const char *url,
 static zarr_status register_http(zarr_context *ctx, zarr_error *err)
 {
     zarr_store_vtable vt = zr_http_vtable;
-    zarr_status st = ZARR_OK;
 
     vt.open = http_open;
-    ZR_TRY(zarr_context_register_store(ctx, &vt, ZR_CTX_CORE, err));
+    ZR_CHECK(zarr_context_register_store(ctx, &vt, ZR_CTX_CORE, err));
     vt.name = "https";
-    st = zarr_context_register_store(ctx, &vt, ZR_CTX_CORE, err);
-out:
-    return st;
+    return zarr_context_register_store(ctx, &vt, ZR_CTX_CORE, err);
 }
 
 /* Credentials and paths of files: not with another user's rights. */
@@ -67,14 +64,12 @@ static zarr_status register_core_grids(zarr_context *ctx, zarr_error *err)
         &zr_grid_regular, &zr_grid_rectilinear, &zr_grid_bounded};
     static const zarr_key_encoding_vtable *const encodings[] = {
         &zr_key_default, &zr_key_v2, &zr_key_default_suffix, &zr_key_suffix};
-    zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < ZR_COUNT(grids); i++)
-        ZR_TRY(zarr_context_register_grid(ctx, grids[i], ZR_CTX_CORE, err));
+        ZR_CHECK(zarr_context_register_grid(ctx, grids[i], ZR_CTX_CORE, err));
     for (size_t i = 0; i < ZR_COUNT(encodings); i++)
-        ZR_TRY(zarr_context_register_key_encoding(ctx, encodings[i], ZR_CTX_CORE, err));
-out:
-    return st;
+        ZR_CHECK(zarr_context_register_key_encoding(ctx, encodings[i], ZR_CTX_CORE, err));
+    return ZARR_OK;
 }
 
 static zarr_status register_codecs(zarr_context *ctx,
@@ -82,37 +77,29 @@ static zarr_status register_codecs(zarr_context *ctx,
                                    const zarr_codec_impl_vtable *const *impls,
                                    zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (; *specs; specs++)
-        ZR_TRY(zarr_context_register_codec_spec(ctx, *specs, ZR_CTX_CORE, err));
+        ZR_CHECK(zarr_context_register_codec_spec(ctx, *specs, ZR_CTX_CORE, err));
     for (; *impls; impls++)
-        ZR_TRY(zarr_context_register_codec_impl(ctx, *impls, ZR_CTX_CORE, err));
-out:
-    return st;
+        ZR_CHECK(zarr_context_register_codec_impl(ctx, *impls, ZR_CTX_CORE, err));
+    return ZARR_OK;
 }
 
 static zarr_status register_core_codecs(zarr_context *ctx, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     ctx->impls.absent = zr_codecs_absent;
-    ZR_TRY(register_codecs(ctx, zr_chain_specs, zr_impl_core, err));
-    ZR_TRY(register_codecs(ctx, zr_codecs_specs, zr_codecs_impls, err));
-out:
-    return st;
+    ZR_CHECK(register_codecs(ctx, zr_chain_specs, zr_impl_core, err));
+    return register_codecs(ctx, zr_codecs_specs, zr_codecs_impls, err);
 }
 
 static zarr_status register_core_pipelines(zarr_context *ctx, zarr_error *err)
 {
     static const zarr_pipeline_vtable *const pipelines[] = {&zr_pipeline_waves,
                                                             &zr_pipeline_serial};
-    zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < ZR_COUNT(pipelines); i++)
-        ZR_TRY(zarr_context_register_pipeline(ctx, pipelines[i], NULL, ZR_CTX_CORE, err));
-out:
-    return st;
+        ZR_CHECK(
+            zarr_context_register_pipeline(ctx, pipelines[i], NULL, ZR_CTX_CORE, err));
+    return ZARR_OK;
 }
 
 zarr_status zr_ctx_register_core(zarr_context *ctx, zarr_error *err)

@@ -74,26 +74,21 @@ static void context_init_empty(zarr_context *ctx, uint64_t budget_bytes)
 
 static zarr_status context_init_registries(zarr_context *ctx, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_dtype_registry_init(&ctx->dtypes, ctx->alloc, err));
+    ZR_CHECK(zr_dtype_registry_init(&ctx->dtypes, ctx->alloc, err));
     ctx->dtypes.most_bytes = ctx->limits.dtype_bytes;
-    ZR_TRY(zr_grid_registry_init(&ctx->grids, ctx->alloc, err));
-    ZR_TRY(zr_memory_registry_init(&ctx->memory, ctx->alloc, err));
-    ZR_TRY(zr_store_registry_create(&ctx->stores, ctx->alloc, err));
-    ZR_TRY(zr_ctx_register_core(ctx, err));
-out:
-    return st;
+    ZR_CHECK(zr_grid_registry_init(&ctx->grids, ctx->alloc, err));
+    ZR_CHECK(zr_memory_registry_init(&ctx->memory, ctx->alloc, err));
+    ZR_CHECK(zr_store_registry_create(&ctx->stores, ctx->alloc, err));
+    return zr_ctx_register_core(ctx, err);
 }
 
 static zarr_status context_init_engine(zarr_context *ctx, const zarr_context_options *o,
                                        zarr_error *err)
 {
     const uint64_t keep = o->memory_bytes / CONTEXT_KEEP_PART;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_pool_create(&ctx->pool, &ctx->memory, ctx->alloc,
-                          ZR_MIN(keep, (uint64_t)CONTEXT_KEEP_MAX), err));
+    ZR_CHECK(zr_pool_create(&ctx->pool, &ctx->memory, ctx->alloc,
+                            ZR_MIN(keep, (uint64_t)CONTEXT_KEEP_MAX), err));
     zr_pool_set_budgets(ctx->pool, o->device_bytes, o->pinned_bytes,
                         ZR_MIN(keep, CONTEXT_PINNED_MAX));
     ctx->engine.alloc = ctx->alloc;
@@ -109,58 +104,51 @@ static zarr_status context_init_engine(zarr_context *ctx, const zarr_context_opt
         ctx->engine.wave_bytes = CONTEXT_WAVE_BYTES;
         ctx->engine.device_wave_bytes = CONTEXT_DEVICE_WAVE_BYTES;
     }
-    ZR_TRY(zr_engine_init(&ctx->engine, err));
+    ZR_CHECK(zr_engine_init(&ctx->engine, err));
     if (o->max_threads > zr_cpu_count())
         zr_pool_want(o->max_threads);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status context_init_plugins(zarr_context *ctx, const zarr_context_options *o,
                                         zarr_error *err)
 {
     const char *path = zr_ctx_plugin_path();
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_plugin_options_read(ctx, o->plugin_options, err));
+    ZR_CHECK(zr_plugin_options_read(ctx, o->plugin_options, err));
     for (const char *const *file = o->plugins; file && *file; file++)
-        ZR_TRY(zarr_context_load(ctx, *file, err));
+        ZR_CHECK(zarr_context_load(ctx, *file, err));
     if (path)
-        ZR_TRY(zr_plugins_load_path(ctx, path, err));
-out:
-    return st;
+        ZR_CHECK(zr_plugins_load_path(ctx, path, err));
+    return ZARR_OK;
 }
 
 static zarr_status context_init(zarr_context *ctx, const zarr_context_options *o,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(context_init_registries(ctx, err));
-    ZR_TRY(zr_dtype_find(&ctx->dtypes, "uint64", &ctx->uint64, NULL, err));
+    ZR_CHECK(context_init_registries(ctx, err));
+    ZR_CHECK(zr_dtype_find(&ctx->dtypes, "uint64", &ctx->uint64, NULL, err));
     ctx->trust = o->trust;
-    ZR_TRY(zr_ctx_store_defaults(ctx, err));
-    ZR_TRY(zr_ctx_costs_path(&ctx->costs_path, ctx->alloc, err));
+    ZR_CHECK(zr_ctx_store_defaults(ctx, err));
+    ZR_CHECK(zr_ctx_costs_path(&ctx->costs_path, ctx->alloc, err));
     if (o->codec_preference) {
         ctx->codec_preference = zr_strdup(ctx->alloc, o->codec_preference);
         if (!ctx->codec_preference)
-            ZR_FAIL_MEMORY(err, strlen(o->codec_preference));
+            return zr_fail_memory(err, strlen(o->codec_preference));
     }
     if (o->allocators) {
         ctx->allocators = zr_strdup(ctx->alloc, o->allocators);
         if (!ctx->allocators)
-            ZR_FAIL_MEMORY(err, strlen(o->allocators));
+            return zr_fail_memory(err, strlen(o->allocators));
         zr_memory_choose(&ctx->memory, ctx->allocators);
     }
-    ZR_TRY(context_init_engine(ctx, o, err));
+    ZR_CHECK(context_init_engine(ctx, o, err));
     ctx->pipeline = zr_pipeline_find(&ctx->pipelines, zr_pipeline_waves.name);
-    ZR_TRY(context_init_plugins(ctx, o, err));
-    ZR_TRY(zr_preference_check(ctx->codec_preference, &ctx->codecs, &ctx->impls,
-                               &ctx->log, err));
-    ZR_TRY(zr_ctx_default_memory(ctx, o, err));
-    ZR_TRY(zr_ctx_pipeline(ctx, o->pipeline, &ctx->pipeline, err));
-out:
-    return st;
+    ZR_CHECK(context_init_plugins(ctx, o, err));
+    ZR_CHECK(zr_preference_check(ctx->codec_preference, &ctx->codecs, &ctx->impls,
+                                 &ctx->log, err));
+    ZR_CHECK(zr_ctx_default_memory(ctx, o, err));
+    return zr_ctx_pipeline(ctx, o->pipeline, &ctx->pipeline, err);
 }
 
 zarr_status zarr_context_create(zarr_context **out, const zarr_context_options *opts,

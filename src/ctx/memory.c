@@ -95,17 +95,14 @@ zarr_status zarr_memory_alloc(zarr_memory *out, zarr_context *ctx, int32_t devic
                               int32_t device_id, uint64_t bytes, zarr_error *err)
 {
     const struct zr_backend *backend = NULL;
-    zarr_status st = ZARR_OK;
 
     ZR_NEED(ctx, err);
     *out = (zarr_memory){0};
     if (device_type == 0)
         device_type = ZARR_DEVICE_CPU;
-    ZR_TRY(find_backend(ctx, device_type, &backend, err));
-    ZR_TRY(alloc_from(ctx, zr_backend_allocator(&ctx->memory, backend), backend,
-                      device_id, bytes, out, err));
-out:
-    return st;
+    ZR_CHECK(find_backend(ctx, device_type, &backend, err));
+    return alloc_from(ctx, zr_backend_allocator(&ctx->memory, backend), backend,
+                      device_id, bytes, out, err);
 }
 
 zarr_status zarr_memory_alloc_from(zarr_memory *out, zarr_context *ctx,
@@ -145,20 +142,19 @@ zarr_status zarr_memory_copy(zarr_context *ctx, const zarr_memory *dst,
 {
     struct zr_copy_counters counters = {0};
     const struct zr_backend *backend = NULL;
-    zarr_status st = ZARR_OK;
 
     ZR_NEED(ctx, err);
-    ZR_TRY(find_backend(ctx, dst->device_type, &backend, err));
-    ZR_TRY(find_backend(ctx, src->device_type, &backend, err));
+    ZR_CHECK(find_backend(ctx, dst->device_type, &backend, err));
+    ZR_CHECK(find_backend(ctx, src->device_type, &backend, err));
     if (bytes > dst->bytes || bytes > src->bytes)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "%" PRIu64 " bytes do not fit: from %" PRIu64 " to %" PRIu64 " bytes",
-                bytes, src->bytes, dst->bytes);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%" PRIu64 " bytes do not fit: from %" PRIu64 " to %" PRIu64
+                       " bytes",
+                       bytes, src->bytes, dst->bytes);
     if (bytes > 0 && (!src->handle || !dst->handle))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "a range of %" PRIu64 " bytes is NULL", bytes);
-    ZR_TRY(zr_mem_copy_bytes(&ctx->memory, dst, src, bytes, &counters, err));
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID, "a range of %" PRIu64 " bytes is NULL",
+                       bytes);
+    return zr_mem_copy_bytes(&ctx->memory, dst, src, bytes, &counters, err);
 }
 
 static bool is_letter(char c)

@@ -202,20 +202,19 @@ zarr_status zr_ctx_costs_path(char **out, const zarr_allocator *alloc, zarr_erro
 zarr_status zr_ctx_options_read(zarr_context_options *out, uint64_t *memory_limit,
                                 const zarr_context_options *opts, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t threads = 0;
 
-    ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
-                          "zarr_context_options", err));
-    ZR_TRY(check_options(out, err));
+    ZR_CHECK(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                            "zarr_context_options", err));
+    ZR_CHECK(check_options(out, err));
     threads = out->max_threads;
-    ZR_TRY(env_bytes("ZARRC_MAX_THREADS", UINT16_MAX, &threads, err));
-    ZR_TRY(env_bytes("ZARRC_MEMORY_BYTES", UINT64_MAX, &out->memory_bytes, err));
-    ZR_TRY(env_bytes("ZARRC_WAVE_BYTES", UINT64_MAX, &out->wave_bytes, err));
-    ZR_TRY(env_bytes("ZARRC_DEVICE_BYTES", UINT64_MAX, &out->device_bytes, err));
-    ZR_TRY(env_bytes("ZARRC_PINNED_BYTES", UINT64_MAX, &out->pinned_bytes, err));
-    ZR_TRY(env_log_level(&out->log_level, err));
-    ZR_TRY(env_trust(&out->trust, err));
+    ZR_CHECK(env_bytes("ZARRC_MAX_THREADS", UINT16_MAX, &threads, err));
+    ZR_CHECK(env_bytes("ZARRC_MEMORY_BYTES", UINT64_MAX, &out->memory_bytes, err));
+    ZR_CHECK(env_bytes("ZARRC_WAVE_BYTES", UINT64_MAX, &out->wave_bytes, err));
+    ZR_CHECK(env_bytes("ZARRC_DEVICE_BYTES", UINT64_MAX, &out->device_bytes, err));
+    ZR_CHECK(env_bytes("ZARRC_PINNED_BYTES", UINT64_MAX, &out->pinned_bytes, err));
+    ZR_CHECK(env_log_level(&out->log_level, err));
+    ZR_CHECK(env_trust(&out->trust, err));
     if (!out->pipeline)
         out->pipeline = env_text("ZARRC_PIPELINE");
     if (!out->codec_preference)
@@ -239,8 +238,7 @@ zarr_status zr_ctx_options_read(zarr_context_options *out, uint64_t *memory_limi
     if (out->memory_bytes == 0)
         out->memory_bytes = ZR_MAX(machine_memory_bytes() / OPTIONS_BUDGET_PART,
                                    (uint64_t)OPTIONS_BUDGET_MIN);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_ctx_limits_read(zarr_limits *out, const zarr_context_options *opts,

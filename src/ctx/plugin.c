@@ -200,7 +200,6 @@ static zarr_status plugin_open(zarr_context *ctx, struct zr_plugin *p, bool *kep
                                zarr_error *err)
 {
     const zarr_plugin *table = NULL;
-    zarr_status st = ZARR_OK;
 
     p->handle = dlopen(p->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!p->handle) {
@@ -209,12 +208,10 @@ static zarr_status plugin_open(zarr_context *ctx, struct zr_plugin *p, bool *kep
         return zr_fail(err, ZARR_ERR_IO, "the plug-in cannot be loaded: %s",
                        why ? why : "no reason given");
     }
-    ZR_TRY(plugin_symbol(p, &table, err));
-    ZR_TRY(plugin_check(p, table, err));
-    ZR_TRY(plugin_unique(&ctx->plugins, p, err));
-    ZR_TRY(plugin_call(ctx, p, kept, err));
-out:
-    return st;
+    ZR_CHECK(plugin_symbol(p, &table, err));
+    ZR_CHECK(plugin_check(p, table, err));
+    ZR_CHECK(plugin_unique(&ctx->plugins, p, err));
+    return plugin_call(ctx, p, kept, err);
 }
 
 static zarr_status load_locked(zarr_context *ctx, const char *path, zarr_error *err)
@@ -324,7 +321,6 @@ out:
 static zarr_status load_part(zarr_context *ctx, struct zr_arena *texts, const char *part,
                              zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct stat what;
     char **file = NULL;
     size_t n = 0;
@@ -338,11 +334,10 @@ static zarr_status load_part(zarr_context *ctx, struct zr_arena *texts, const ch
             errno, "ZARRC_PLUGINS: %s", part);
     if (!S_ISDIR(what.st_mode))
         return zr_prefix(err, zarr_context_load(ctx, part, err), "ZARRC_PLUGINS");
-    ZR_TRY(folder_files(part, texts, &file, &n, err));
+    ZR_CHECK(folder_files(part, texts, &file, &n, err));
     for (size_t i = 0; i < n; i++)
-        ZR_TRY(zr_prefix(err, zarr_context_load(ctx, file[i], err), "ZARRC_PLUGINS"));
-out:
-    return st;
+        ZR_CHECK(zr_prefix(err, zarr_context_load(ctx, file[i], err), "ZARRC_PLUGINS"));
+    return ZARR_OK;
 }
 
 zarr_status zr_plugins_load_path(zarr_context *ctx, const char *list, zarr_error *err)

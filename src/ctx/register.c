@@ -15,32 +15,31 @@
 static zarr_status register_begin(zarr_context *ctx, uint32_t registry,
                                   const void *vtable, const char *origin, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const char *copy = ZR_CTX_CORE;
 
     zr_mutex_lock(&ctx->locked.mutex);
     if (!vtable || !origin || !*origin)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "registering needs a table and an origin");
+        return zr_fail(err, ZARR_ERR_INVALID, "registering needs a table and an origin");
     if (!zr_is_plain_line(origin))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "origin \"%.64s\": it is printable ASCII", origin);
+        return zr_fail(err, ZARR_ERR_INVALID, "origin \"%.64s\": it is printable ASCII",
+                       origin);
     if (atomic_load(&ctx->sealed))
-        ZR_TRY(
+        ZR_CHECK(
             zr_fail(err, ZARR_ERR_INVALID,
                     "the context is sealed: register before the first store is opened"));
     if (!ctx->locked.core) {
         if (zr_streq(origin, ZR_CTX_CORE))
-            ZR_FAIL(err, ZARR_ERR_INVALID, "origin \"%s\" is the library's own",
-                    ZR_CTX_CORE);
+            return zr_fail(err, ZARR_ERR_INVALID, "origin \"%s\" is the library's own",
+                           ZR_CTX_CORE);
         copy = zr_arena_strndup(&ctx->locked.texts, origin, strlen(origin));
         if (!copy)
-            ZR_FAIL_MEMORY(err, strlen(origin));
+            return zr_fail_memory(err, strlen(origin));
     }
-    ZR_TRY(zr_grow(ctx->alloc, &ctx->locked.rows, &ctx->locked.cap_rows,
-                   ctx->locked.n_rows + 1, sizeof *ctx->locked.rows, err));
+    ZR_CHECK(zr_grow(ctx->alloc, &ctx->locked.rows, &ctx->locked.cap_rows,
+                     ctx->locked.n_rows + 1, sizeof *ctx->locked.rows, err));
     ctx->locked.rows[ctx->locked.n_rows] =
         (struct zr_ctx_row){.registry = registry, .origin = copy};
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static struct zr_ctx_row *register_row(zarr_context *ctx)
