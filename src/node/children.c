@@ -46,8 +46,6 @@ static bool can_ask_ahead(const struct zr_children *k)
 zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const char *path,
                              int32_t first, struct zr_seen *seen, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     *k = (struct zr_children){.store = store,
                               .first = first,
                               .wait_for_writers = seen->wait_for_writers,
@@ -56,18 +54,17 @@ zarr_status zr_children_open(struct zr_children *k, zarr_store *store, const cha
     zr_names_init(&k->names, k->alloc);
     k->path = zr_strdup(k->alloc, path);
     if (!k->path)
-        ZR_FAIL_MEMORY(err, 1);
-    ZR_TRY(zr_cancel_check(seen->cancel, err));
+        return zr_fail_memory(err, 1);
+    ZR_CHECK(zr_cancel_check(seen->cancel, err));
     k->names.cancel = seen->cancel;
-    ZR_TRY(zr_names_below(&k->names, store, path, err));
-    ZR_TRY(count_names(k, seen, err));
+    ZR_CHECK(zr_names_below(&k->names, store, path, err));
+    ZR_CHECK(count_names(k, seen, err));
     k->cap =
         ZR_MIN(k->names.n, (size_t)(can_ask_ahead(k) ? CHILDREN_FAR : CHILDREN_BLOCK));
     k->block = zr_calloc(k->alloc, ZR_MAX(k->cap, 1), sizeof *k->block);
     if (!k->block)
-        ZR_FAIL_MEMORY(err, k->cap * sizeof *k->block);
-out:
-    return st;
+        return zr_fail_memory(err, k->cap * sizeof *k->block);
+    return ZARR_OK;
 }
 
 static void block_release(struct zr_children *k)

@@ -259,18 +259,15 @@ static zarr_status update_group(const struct updating *u, uint64_t *n_updated,
 static zarr_status update_both(struct updating *u, uint64_t *n_updated, zarr_error *err)
 {
     const bool itself = zr_streq(u->group, u->path);
-    zarr_status st = ZARR_OK;
 
     if (itself && (u->remove || u->most > 0)) /* its own metadata goes with it */
         return ZARR_OK;
     if (!itself) {
         u->format = 3;
-        ZR_TRY(update_group(u, n_updated, err));
+        ZR_CHECK(update_group(u, n_updated, err));
     }
     u->format = 2;
-    ZR_TRY(update_group(u, n_updated, err));
-out:
-    return st;
+    return update_group(u, n_updated, err);
 }
 
 /* Updates the groups at and above `from`, which is the path or above it. */
@@ -324,12 +321,8 @@ out:
 
 static zarr_status update_all(struct updating *u, uint64_t *n_updated, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(update_above(u, u->path, n_updated, err));
-    st = update_outside(u, n_updated, err);
-out:
-    return st;
+    ZR_CHECK(update_above(u, u->path, n_updated, err));
+    return update_outside(u, n_updated, err);
 }
 
 static zarr_status restore_entries(zarr_store *store, const char *path, uint64_t most,

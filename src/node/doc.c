@@ -166,16 +166,14 @@ out:
 zarr_status zr_doc_parse(struct zr_json_doc *json, const struct zr_doc *d,
                          const zarr_limits *limits, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_json_parse(json, d->text, d->bytes, limits, err));
+    ZR_CHECK(zr_json_parse(json, d->text, d->bytes, limits, err));
     if (!zr_json_is(json->root, ZR_JSON_OBJECT))
-        ZR_FAIL(err, ZARR_ERR_CORRUPT, "the document is not a JSON object but a %s",
-                zr_json_type_text(json->root));
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "the document is not a JSON object but a %s",
+                       zr_json_type_text(json->root));
     if (json->nan_tokens)
         zr_meta_keep_tokens(json->root);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_key_is_there(zarr_store *store, const char *key, uint32_t kind,

@@ -11,12 +11,10 @@
 static zarr_status doc_put(const struct zr_doc_place *place, const struct zr_str *text,
                            zarr_store_op *op, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_str_status(text, err));
+    ZR_CHECK(zr_str_status(text, err));
     if (text->bytes > place->limit)
-        ZR_FAIL_LIMIT(err, place->limit_name, place->limit, "the document has %zu bytes",
-                      text->bytes);
+        return zr_fail_limit(err, place->limit_name, place->limit,
+                             "the document has %zu bytes", text->bytes);
     if (op->verb != ZARR_STORE_ERASE)
         op->verb = ZARR_STORE_PUT;
     op->flags |= ZARR_STORE_OP_DOCUMENT;
@@ -24,9 +22,7 @@ static zarr_status doc_put(const struct zr_doc_place *place, const struct zr_str
     op->cancel = place->cancel;
     /* The store only reads the source of a PUT. */
     op->mem = zr_mem_of_host((void *)(uintptr_t)zr_str_text(text), text->bytes);
-    ZR_TRY(zr_store_run_one(place->src->store, op, err));
-out:
-    return st;
+    return zr_store_run_one(place->src->store, op, err);
 }
 
 bool zr_doc_new_by_put(const zarr_store *s)

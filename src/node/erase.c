@@ -177,19 +177,17 @@ static zarr_status lock_documents(struct documents *d, const struct zr_erase_wat
                                   zarr_error *err)
 {
     bool is_v2 = false, there = false;
-    zarr_status st = ZARR_OK;
 
     if (!w->find_source_version)
         return ZARR_OK;
     for (size_t i = 0; i < ATTRS; i++) {
-        ZR_TRY(lock_document(d, i, w, &there, err));
+        ZR_CHECK(lock_document(d, i, w, &there, err));
         is_v2 = is_v2 || (there && !zr_streq(first_names[i], ZR_DOC_V3) &&
                           !zr_streq(first_names[i], ZR_DOC_CONSOLIDATED));
     }
     if (is_v2)
-        ZR_TRY(lock_document(d, ATTRS, w, &there, err));
-out:
-    return st;
+        ZR_CHECK(lock_document(d, ATTRS, w, &there, err));
+    return ZARR_OK;
 }
 
 /* Erases what a reader can open: the documents of a node, after consolidated metadata
@@ -255,16 +253,14 @@ static zarr_status note_key(struct zr_names *names, const char *key, zarr_error 
 {
     const size_t bytes = strlen(key);
     char *copy = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_grow(names->alloc, &names->item, &names->cap, names->n + 1,
-                   sizeof *names->item, err));
+    ZR_CHECK(zr_grow(names->alloc, &names->item, &names->cap, names->n + 1,
+                     sizeof *names->item, err));
     copy = zr_arena_strndup(&names->arena, key, bytes);
     if (!copy)
-        ZR_FAIL_MEMORY(err, bytes + 1);
+        return zr_fail_memory(err, bytes + 1);
     names->item[names->n++] = copy;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static int erase_listed(void *user, const zarr_store_item *item)
@@ -288,12 +284,11 @@ static zarr_status erase_keys(struct stepwise *s, const struct zr_names *keys, b
 {
     const struct zr_erase_watch *w = s->watch;
     zarr_store_op *const op = s->op;
-    zarr_status st = ZARR_OK;
 
     for (size_t i = 0; i < keys->n; i += ERASE_BATCH) {
         const size_t n = ZR_MIN(keys->n - i, (size_t)ERASE_BATCH);
 
-        ZR_TRY(zr_cancel_check(w->cancel, err));
+        ZR_CHECK(zr_cancel_check(w->cancel, err));
         for (size_t k = 0; k < n; k++) {
             op[k] = (zarr_store_op){.verb = ZARR_STORE_ERASE,
                                     .flags = zr_key_kind(keys->item[i + k]),
@@ -303,15 +298,14 @@ static zarr_status erase_keys(struct stepwise *s, const struct zr_names *keys, b
             if (goes_first(op[k].key)) /* erase_documents() erased it: none is left */
                 op[k].version = (zarr_store_version){{0}};
         }
-        ZR_TRY(zr_store_run(s->store, op, n, err));
+        ZR_CHECK(zr_store_run(s->store, op, n, err));
         for (size_t k = 0; k < n; k++)
             *any = *any || op[k].status == ZARR_OK;
         s->n_done += n;
         if (w->progress)
             w->progress(w->user, s->n_done);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Lists a folder. In a store without folders, what is below a folder "c" is listed at
@@ -386,18 +380,16 @@ static zarr_status prepare_erase(zarr_store *store, const char *path,
                                  const struct zr_erase_watch *watch, zarr_error *err)
 {
     const zarr_cancel *wait = wait_cancel(watch);
-    zarr_status st = ZARR_OK;
 
     if (!zr_store_can(store, ZARR_STORE_CAP_LIST))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "stores of kind %s cannot list what is to be deleted",
-                zr_store_name(store));
-    ZR_TRY(zr_cancel_check(watch->cancel, err));
-    ZR_TRY(zr_store_wait_for_writers(store, path, wait, err));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "stores of kind %s cannot list what is to be deleted",
+                       zr_store_name(store));
+    ZR_CHECK(zr_cancel_check(watch->cancel, err));
+    ZR_CHECK(zr_store_wait_for_writers(store, path, wait, err));
     if (watch->consolidated)
-        ZR_TRY(zr_consolidated_remove(store, path, wait, err));
-out:
-    return st;
+        ZR_CHECK(zr_consolidated_remove(store, path, wait, err));
+    return ZARR_OK;
 }
 
 /* A full disk must not prevent a delete, nor an old job object that cannot be read. */
@@ -478,14 +470,11 @@ zarr_status zr_node_erase_old(zarr_store *store, const char *path, bool is_node,
                               bool consolidated, const zarr_cancel *wait, zarr_error *err)
 {
     const struct zr_erase_watch watch = {.consolidated = consolidated, .wait = wait};
-    zarr_status st = ZARR_OK;
 
     if (is_node)
         return zr_node_erase_watched(store, path, &watch, err);
     /* without a document, chunks show no elements, and need no job object */
     if (consolidated)
-        ZR_TRY(zr_consolidated_remove(store, path, wait, err));
-    st = zr_store_erase_prefix(store, path, wait, err);
-out:
-    return st;
+        ZR_CHECK(zr_consolidated_remove(store, path, wait, err));
+    return zr_store_erase_prefix(store, path, wait, err);
 }

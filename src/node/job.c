@@ -95,16 +95,14 @@ zarr_status zr_job_must_not_be(zarr_store *store, const char *path,
                                const zarr_cancel *cancel, zarr_error *err)
 {
     bool there = false;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_doc_is_there(store, path, ZR_DOC_JOB, &there, cancel, err));
+    ZR_CHECK(zr_doc_is_there(store, path, ZR_DOC_JOB, &there, cancel, err));
     if (there)
-        st = zr_fail(err, ZARR_ERR_EXISTS,
-                     "there is no node, but what an interrupted call left (%s): "
-                     "zarr_node_delete() removes it",
-                     ZR_DOC_JOB);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_EXISTS,
+                       "there is no node, but what an interrupted call left (%s): "
+                       "zarr_node_delete() removes it",
+                       ZR_DOC_JOB);
+    return ZARR_OK;
 }
 
 void zr_job_found_init(struct zr_job_found *f, const zarr_allocator *alloc)

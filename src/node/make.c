@@ -56,14 +56,12 @@ static zarr_status edit_new_node(void *arg, const struct zr_doc *old, struct zr_
                                  zarr_error *err)
 {
     const struct node_writing *w = arg;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(old);
     if (w->node->format == 2 && !zr_doc_new_by_put(w->store))
-        ZR_TRY(write_attributes(w, w->cancel, err));
+        ZR_CHECK(write_attributes(w, w->cancel, err));
     zr_str_append(text, zr_str_text(w->node->text), w->node->text->bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Without locks, writing the document decides which writer wins, so the attributes follow
@@ -169,41 +167,36 @@ static zarr_status find_parents(struct zr_making *m, zarr_error *err)
     struct zr_parents *p = &m->missing;
     size_t end = strlen(m->path);
     bool missing = true;
-    zarr_status st = ZARR_OK;
 
     p->path = zr_strdup(alloc, m->path);
     if (!p->path)
-        ZR_FAIL_MEMORY(err, end + 1);
+        return zr_fail_memory(err, end + 1);
     while (end > 0 && missing) {
         end = zr_path_parent_bytes(p->path);
         p->path[end] = '\0';
-        ZR_TRY(parent_is_missing(m, p->path, &missing, err));
+        ZR_CHECK(parent_is_missing(m, p->path, &missing, err));
         if (missing)
-            ZR_TRY(check_job(m, p->path, &missing, err));
+            ZR_CHECK(check_job(m, p->path, &missing, err));
         if (!missing)
             break;
-        ZR_TRY(zr_grow(alloc, &p->cut, &p->cap, p->n + 1, sizeof *p->cut, err));
+        ZR_CHECK(zr_grow(alloc, &p->cut, &p->cap, p->n + 1, sizeof *p->cut, err));
         p->cut[p->n++] = end;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_making_begin(struct zr_making *m, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!m->overwrite)
-        ZR_TRY(zr_node_must_be_new(m->store, m->path, m->cancel, err));
+        ZR_CHECK(zr_node_must_be_new(m->store, m->path, m->cancel, err));
     if (m->has_parents)
-        ZR_TRY(find_parents(m, err));
-    ZR_TRY(zr_claim_wait(&m->claim, m->store, m->path, m->cancel, err));
+        ZR_CHECK(find_parents(m, err));
+    ZR_CHECK(zr_claim_wait(&m->claim, m->store, m->path, m->cancel, err));
     /* without locks, writing the document decides */
     if (!m->overwrite && zr_store_can(m->store, ZARR_STORE_CAP_LOCK))
-        ZR_TRY(zr_node_must_be_new(m->store, m->path, m->cancel, err));
+        ZR_CHECK(zr_node_must_be_new(m->store, m->path, m->cancel, err));
     m->has_begun = true;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The claims of a node and of its parents are taken upwards only, so that no two calls
@@ -228,17 +221,15 @@ out:
 static zarr_status make_parents(struct zr_making *m, zarr_error *err)
 {
     struct zr_parents *p = &m->missing;
-    zarr_status st = ZARR_OK;
 
     while (p->n > 0) {
         const size_t end = p->cut[--p->n];
 
         memcpy(p->path, m->path, end);
         p->path[end] = '\0';
-        ZR_TRY(make_parent(m, p->path, err));
+        ZR_CHECK(make_parent(m, p->path, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_making_write(struct zr_making *m, const struct zr_new_node *node,

@@ -34,20 +34,18 @@ struct names_listing {
 zarr_status zr_names_add(struct zr_names *names, const char *name, uint64_t limit,
                          zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     char *copy = NULL;
 
     if (names->n >= limit)
-        ZR_FAIL_LIMIT(err, "listing_keys", limit,
-                      "more than %" PRIu64 " names in a listing", limit);
-    ZR_TRY(zr_grow(names->alloc, &names->item, &names->cap, names->n + 1,
-                   sizeof *names->item, err));
+        return zr_fail_limit(err, "listing_keys", limit,
+                             "more than %" PRIu64 " names in a listing", limit);
+    ZR_CHECK(zr_grow(names->alloc, &names->item, &names->cap, names->n + 1,
+                     sizeof *names->item, err));
     copy = zr_arena_strndup(&names->arena, name, strlen(name));
     if (!copy)
-        ZR_FAIL_MEMORY(err, strlen(name));
+        return zr_fail_memory(err, strlen(name));
     names->item[names->n++] = copy;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static int on_listed_name(void *user, const zarr_store_item *item)

@@ -22,8 +22,6 @@ static size_t component_bytes(const char *p)
 zarr_status zr_path_append(struct zr_str *out, const char *path,
                            const zarr_limits *limits, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (const char *p = path ? path : ""; *p;) {
         const size_t n = component_bytes(p);
 
@@ -31,18 +29,16 @@ zarr_status zr_path_append(struct zr_str *out, const char *path,
             p++;
             continue;
         }
-        ZR_TRY(zr_node_name_check(p, n, limits, err));
+        ZR_CHECK(zr_node_name_check(p, n, limits, err));
         if (out->bytes > 0)
             zr_str_putc(out, '/');
         zr_str_append(out, p, n);
         p += n;
     }
     if (out->bytes > ZR_KEY_MAX_BYTES)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "the path has more than %d bytes",
-                ZR_KEY_MAX_BYTES);
-    ZR_TRY(zr_str_status(out, err));
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID, "the path has more than %d bytes",
+                       ZR_KEY_MAX_BYTES);
+    return zr_str_status(out, err);
 }
 
 zarr_status zr_path_normal(char **out, const zarr_allocator *alloc, const char *path,
@@ -79,16 +75,13 @@ size_t zr_path_parent_bytes(const char *path)
 zarr_status zr_path_check_new(const char *path, int format, const zarr_limits *limits,
                               zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (const char *p = path; *p;) {
         const size_t n = component_bytes(p);
 
-        ZR_TRY(zr_node_name_check_new(p, n, format, limits, err));
+        ZR_CHECK(zr_node_name_check_new(p, n, format, limits, err));
         p += n + (p[n] == '/');
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_path_key(struct zr_str *out, const char *path, const char *name,

@@ -24,18 +24,16 @@ static zarr_status add_node(struct zr_subtree *g, const char *path,
                             const struct zr_found *f, zarr_error *err)
 {
     struct zr_subtree_node *node = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_grow(g->alloc, &g->node, &g->cap, g->n + 1, sizeof *g->node, err));
+    ZR_CHECK(zr_grow(g->alloc, &g->node, &g->cap, g->n + 1, sizeof *g->node, err));
     node = &g->node[g->n];
     *node = (struct zr_subtree_node){.kind = f->kind};
     node->path = zr_arena_strndup(&g->arena, path, strlen(path));
     if (!node->path)
-        ZR_FAIL_MEMORY(err, strlen(path));
+        return zr_fail_memory(err, strlen(path));
     node->parsed = zr_parsed_ref(f->parsed);
     g->n++;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Adds the children of node i that have its format. Groups among them are read later. */
@@ -95,15 +93,12 @@ out:
 static zarr_status read_rest(struct zr_subtree *g, zarr_store *store, const char *path,
                              bool below, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (size_t i = 0; below && i < g->n; i++)
         if (g->node[i].kind == ZARR_NODE_GROUP)
-            ZR_TRY(read_children(g, store, path, i, err));
+            ZR_CHECK(read_children(g, store, path, i, err));
     if (g->format == 2)
-        ZR_TRY(read_attributes(g, store, path, err));
-out:
-    return st;
+        ZR_CHECK(read_attributes(g, store, path, err));
+    return ZARR_OK;
 }
 
 static void subtree_init(struct zr_subtree *g, const zarr_allocator *alloc,
