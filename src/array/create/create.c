@@ -140,37 +140,32 @@ static void warn_readers(const struct zr_array_state *s, const zarr_context *ctx
 static zarr_status erase_old(const struct array_making *m, zarr_error *err)
 {
     bool is_node = false;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_node_may_go(m->store, m->path, &is_node, m->spec.cancel, err));
+    ZR_CHECK(zr_node_may_go(m->store, m->path, &is_node, m->spec.cancel, err));
     if (!zr_store_can(m->chunk_store, ZARR_STORE_CAP_LIST))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "stores of kind %s cannot list the chunks that are to be deleted",
-                zr_store_name(m->chunk_store));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "stores of kind %s cannot list the chunks that are to be deleted",
+                       zr_store_name(m->chunk_store));
     if (!is_node && m->chunk_store != m->store)
-        ZR_TRY(zr_prefix_may_go(m->chunk_store, m->path, m->spec.cancel, err));
+        ZR_CHECK(zr_prefix_may_go(m->chunk_store, m->path, m->spec.cancel, err));
     if (m->chunk_store != m->store)
-        ZR_TRY(zr_store_wait_for_writers(m->chunk_store, m->path, m->spec.cancel, err));
-    ZR_TRY(zr_node_erase_old(m->store, m->path, is_node,
-                             (m->spec.flags & ZARR_SPEC_CONSOLIDATED) != 0,
-                             m->spec.cancel, err));
+        ZR_CHECK(zr_store_wait_for_writers(m->chunk_store, m->path, m->spec.cancel, err));
+    ZR_CHECK(zr_node_erase_old(m->store, m->path, is_node,
+                               (m->spec.flags & ZARR_SPEC_CONSOLIDATED) != 0,
+                               m->spec.cancel, err));
     if (m->chunk_store != m->store)
-        ZR_TRY(zr_store_erase_prefix(m->chunk_store, m->path, m->spec.cancel, err));
-out:
-    return st;
+        ZR_CHECK(zr_store_erase_prefix(m->chunk_store, m->path, m->spec.cancel, err));
+    return ZARR_OK;
 }
 
 /* Chunks of an array that was deleted in part would be elements of the new array. */
 static zarr_status must_be_no_chunks(const struct array_making *m, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_job_must_not_be(m->store, m->path, m->spec.cancel, err));
+    ZR_CHECK(zr_job_must_not_be(m->store, m->path, m->spec.cancel, err));
     if (!(m->spec.flags & ZARR_SPEC_KEEP_CHUNKS))
-        st = zr_chunks_must_not_be(m->chunk_store, m->path, &m->state->meta,
-                                   m->spec.cancel, err);
-out:
-    return st;
+        return zr_chunks_must_not_be(m->chunk_store, m->path, &m->state->meta,
+                                     m->spec.cancel, err);
+    return ZARR_OK;
 }
 
 static zarr_status write_array(struct array_making *m, bool *overtaken, zarr_error *err)

@@ -227,17 +227,14 @@ static struct zr_json *spec_names(const struct spec_work *w)
 static zarr_status spec_attributes(struct zr_json **out, const struct spec_work *w,
                                    struct zr_json_doc *doc, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     *out = zr_json_new(doc, ZR_JSON_OBJECT);
     if (w->spec->attributes)
-        ZR_TRY(zr_spec_json(out, w->ctx, doc, w->spec->attributes, "attributes", err));
+        ZR_CHECK(zr_spec_json(out, w->ctx, doc, w->spec->attributes, "attributes", err));
     if (*out && !zr_json_is(*out, ZR_JSON_OBJECT))
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "attributes must be a JSON object, but have type %s",
-                zr_json_type_text(*out));
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "attributes must be a JSON object, but have type %s",
+                       zr_json_type_text(*out));
+    return ZARR_OK;
 }
 
 static zarr_status spec_grid(struct zr_json **out, struct spec_work *w, zarr_error *err)
@@ -287,21 +284,19 @@ static zarr_status document_v3(struct spec_work *w, zarr_error *err)
         .for_device = w->for_device,
     };
     struct zr_json *v = NULL;
-    zarr_status st = ZARR_OK;
 
     zr_json_set(w->doc, w->root, "node_type", zr_json_new_text(w->doc, "array"));
-    ZR_TRY(spec_grid(&v, w, err));
+    ZR_CHECK(spec_grid(&v, w, err));
     zr_json_set(w->doc, w->root, "chunk_grid", v);
-    ZR_TRY(spec_keys(&v, w, err));
+    ZR_CHECK(spec_keys(&v, w, err));
     zr_json_set(w->doc, w->root, "chunk_key_encoding", v);
-    ZR_TRY(zr_spec_codecs_v3(&v, &codecs, err));
+    ZR_CHECK(zr_spec_codecs_v3(&v, &codecs, err));
     zr_json_set(w->doc, w->root, "codecs", v);
-    ZR_TRY(spec_attributes(&v, w, w->doc, err));
+    ZR_CHECK(spec_attributes(&v, w, w->doc, err));
     zr_json_set(w->doc, w->root, "attributes", v);
     if (s->dimension_names)
         zr_json_set(w->doc, w->root, "dimension_names", spec_names(w));
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status document_v2(struct spec_work *w, struct zr_parsed *attrs,
@@ -316,20 +311,18 @@ static zarr_status document_v2(struct spec_work *w, struct zr_parsed *attrs,
                                           .dtype = w->dtype,
                                           .for_device = w->for_device};
     struct zr_json_doc *doc = w->doc;
-    zarr_status st = ZARR_OK;
 
     zr_json_set(doc, w->root, "chunks", zr_spec_numbers(doc, w->chunk, s->ndim));
     zr_json_set(doc, w->root, "order", zr_json_new_text(doc, order));
     zr_json_set(doc, w->root, "dimension_separator", zr_json_new_text(doc, separator));
-    ZR_TRY(zr_spec_codecs_v2(w->root, &codecs, err));
-    ZR_TRY(spec_attributes(&attrs->json.root, w, &attrs->json, err));
+    ZR_CHECK(zr_spec_codecs_v2(w->root, &codecs, err));
+    ZR_CHECK(spec_attributes(&attrs->json.root, w, &attrs->json, err));
     if (s->dimension_names) {
         w->doc = &attrs->json;
         zr_json_set(w->doc, attrs->json.root, "_ARRAY_DIMENSIONS", spec_names(w));
         w->doc = doc;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Takes a whole document from the caller; checks only its format. */
@@ -337,26 +330,25 @@ static zarr_status given_document(struct spec_work *w, struct zr_parsed *attrs,
                                   int32_t *format, zarr_error *err)
 {
     uint64_t told = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(
+    ZR_CHECK(
         zr_spec_json(&w->doc->root, w->ctx, w->doc, w->spec->document, "document", err));
     if (!zr_json_is(w->doc->root, ZR_JSON_OBJECT) ||
         !zr_json_u64(zr_json_get(w->doc->root, "zarr_format"), &told) ||
         (told != 2 && told != 3))
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "document: it must be a JSON object with zarr_format 2 or 3");
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "document: it must be a JSON object with zarr_format 2 or 3");
     *format = (int32_t)told;
     if (w->spec->zarr_format && w->spec->zarr_format != *format)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "document: zarr_format is %" PRId32 ", asked for is %" PRId32, *format,
-                w->spec->zarr_format);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "document: zarr_format is %" PRId32 ", asked for is %" PRId32,
+                       *format, w->spec->zarr_format);
     if (w->spec->attributes && *format == 3)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "document: a zarr.json has its attributes inside");
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "document: a zarr.json has its attributes inside");
     if (*format == 2)
-        ZR_TRY(spec_attributes(&attrs->json.root, w, &attrs->json, err));
-out:
-    return st;
+        ZR_CHECK(spec_attributes(&attrs->json.root, w, &attrs->json, err));
+    return ZARR_OK;
 }
 
 zarr_status zr_spec_document(struct zr_parsed *parsed, struct zr_parsed *attrs,

@@ -265,24 +265,23 @@ static zarr_status chunk_codecs(struct zr_json **out, const struct zr_spec_codec
                                 zarr_error *err)
 {
     struct zr_json *given = zr_json_new(c->doc, ZR_JSON_ARRAY);
-    zarr_status st = ZARR_OK;
 
     if (c->spec->codecs)
-        ZR_TRY(zr_spec_json(&given, c->ctx, c->doc, c->spec->codecs, "codecs", err));
+        ZR_CHECK(zr_spec_json(&given, c->ctx, c->doc, c->spec->codecs, "codecs", err));
     else
         zr_json_append(c->doc, given,
                        is_compressed_for_device(c) ? blosc_codec(c->doc)
                                                    : zstd_codec(c->doc));
     if (!given)
-        ZR_FAIL_MEMORY(err, sizeof *given);
+        return zr_fail_memory(err, sizeof *given);
     if (!zr_json_is(given, ZR_JSON_ARRAY))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "codecs must be a JSON array, but have type %s",
-                zr_json_type_text(given));
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "codecs must be a JSON array, but have type %s",
+                       zr_json_type_text(given));
     *out = complete_list(c, given);
     if (c->spec->flags & ZARR_SPEC_CHECKSUM && zr_json_is_ok(c->doc))
         add_checksum(c, *out);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status shard_index_codecs(struct zr_json **out,

@@ -44,21 +44,19 @@ static zarr_status fold_bytes(struct fold *f, const struct zr_json *v, zarr_erro
 {
     const struct zr_json *endian = zr_json_get(v, "endian");
     char text[64];
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(check_place(f, v, "bytes", "endian", err));
+    ZR_CHECK(check_place(f, v, "bytes", "endian", err));
     if (!zr_streq(zarr_dtype_codec(f->c->dtype), "bytes"))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "codec bytes does not take data type %s, only types of fixed size",
-                f->c->spec->data_type);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "codec bytes does not take data type %s, only types of fixed size",
+                       f->c->spec->data_type);
     if (endian && !zr_json_is_text(endian, "little") && !zr_json_is_text(endian, "big"))
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "bytes: endian is %s, must be \"little\" or \"big\"",
-                zr_json_excerpt(endian, text, sizeof text));
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "bytes: endian is %s, must be \"little\" or \"big\"",
+                       zr_json_excerpt(endian, text, sizeof text));
     f->bytes = true;
     f->endian = endian;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Returns whether the order reverses all dimensions or none. *reversed: it reverses more
@@ -90,18 +88,16 @@ static zarr_status fold_transpose(struct fold *f, const struct zr_json *v,
     const struct zr_json *order = zr_json_get(v, "order");
     bool reversed = false;
     char text[64];
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(check_place(f, v, "transpose", "order", err));
+    ZR_CHECK(check_place(f, v, "transpose", "order", err));
     if (!fold_order(order, f->c->spec->ndim, &reversed))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "transpose: order is %s, in Zarr v2 it must reverse all %" PRId32
-                " dimensions or none",
-                zr_json_excerpt(order, text, sizeof text), f->c->spec->ndim);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "transpose: order is %s, in Zarr v2 it must reverse all %" PRId32
+                       " dimensions or none",
+                       zr_json_excerpt(order, text, sizeof text), f->c->spec->ndim);
     if (reversed)
         f->order[0] = f->order[0] == 'F' ? 'C' : 'F';
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* *gone: the codec is removed and is no filter. */

@@ -61,7 +61,6 @@ static zarr_status like_grid(struct zr_spec_like *l, const zarr_array_spec *chan
     const bool sharded = l->model->sharded;
     const bool keep = sharded && !(changes->flags & ZARR_SPEC_NO_SHARDS);
     struct zr_json *grid = NULL;
-    zarr_status st = ZARR_OK;
 
     if (changes->chunk_grid)
         return ZARR_OK;
@@ -77,10 +76,8 @@ static zarr_status like_grid(struct zr_spec_like *l, const zarr_array_spec *chan
         l->spec.shard_shape = m->grid.chunk_shape;
         return ZARR_OK;
     }
-    ZR_TRY(zr_array_meta_grid(m, &l->doc, &grid, err));
-    st = zr_spec_like_text(l, grid, &l->spec.chunk_grid, err);
-out:
-    return st;
+    ZR_CHECK(zr_array_meta_grid(m, &l->doc, &grid, err));
+    return zr_spec_like_text(l, grid, &l->spec.chunk_grid, err);
 }
 
 /* ---- elements --------------------------------------------------------------------- */
@@ -119,16 +116,14 @@ static zarr_status keeps_dtype(const struct zr_spec_like *l, const zarr_context 
                                zarr_error *err)
 {
     const zarr_dtype *dtype = model_meta(l)->dtype;
-    zarr_status st = ZARR_OK;
 
     *keeps = true;
     if (!changes->data_type)
         return ZARR_OK;
-    ZR_TRY(zr_dtype_find_any(&((zarr_context *)(uintptr_t)ctx)->dtypes,
-                             changes->data_type, &dtype, NULL, err));
+    ZR_CHECK(zr_dtype_find_any(&((zarr_context *)(uintptr_t)ctx)->dtypes,
+                               changes->data_type, &dtype, NULL, err));
     *keeps = zarr_dtype_equal(dtype, model_meta(l)->dtype);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status like_fill(struct zr_spec_like *l, const zarr_context *ctx,
@@ -137,11 +132,10 @@ static zarr_status like_fill(struct zr_spec_like *l, const zarr_context *ctx,
     const struct zr_array_meta *m = model_meta(l);
     struct zr_json *v = NULL;
     bool keeps = true;
-    zarr_status st = ZARR_OK;
 
     if (changes->fill_value)
         return ZARR_OK;
-    ZR_TRY(keeps_dtype(l, ctx, changes, &keeps, err));
+    ZR_CHECK(keeps_dtype(l, ctx, changes, &keeps, err));
     if (!keeps)
         return ZARR_OK;
     if (!m->fill_told) {
@@ -149,12 +143,10 @@ static zarr_status like_fill(struct zr_spec_like *l, const zarr_context *ctx,
         return ZARR_OK;
     }
     if (l->spec.zarr_format == 2)
-        ZR_TRY(zr_dtype_fill_write_v2(m->dtype, m->fill, &l->order, &l->doc, &v, err));
+        ZR_CHECK(zr_dtype_fill_write_v2(m->dtype, m->fill, &l->order, &l->doc, &v, err));
     else
-        ZR_TRY(zr_dtype_fill_write(m->dtype, m->fill, 3, &l->doc, &v, err));
-    st = zr_spec_like_text(l, v, &l->spec.fill_value, err);
-out:
-    return st;
+        ZR_CHECK(zr_dtype_fill_write(m->dtype, m->fill, 3, &l->doc, &v, err));
+    return zr_spec_like_text(l, v, &l->spec.fill_value, err);
 }
 
 /* ---- keys, names, attributes ------------------------------------------------------- */
@@ -199,25 +191,23 @@ static zarr_status like_missing(struct zr_spec_like *l, const zarr_context *ctx,
 {
     const int32_t format = l->spec.zarr_format;
     bool keeps = true;
-    zarr_status st = ZARR_OK;
 
     *change = (struct zr_missing_change){.fill = NULL};
     if (format == model_meta(l)->format || changes->flags & ZARR_SPEC_KEEP_FILL ||
         changes->attributes)
         return ZARR_OK;
-    ZR_TRY(keeps_dtype(l, ctx, changes, &keeps, err));
+    ZR_CHECK(keeps_dtype(l, ctx, changes, &keeps, err));
     if (!keeps)
         return ZARR_OK;
-    ZR_TRY(zr_missing_plan(change, model_meta(l), format, &l->doc, err));
+    ZR_CHECK(zr_missing_plan(change, model_meta(l), format, &l->doc, err));
     if (format == 2 && changes->fill_value) /* the caller's, with the attribute */
         *change = (struct zr_missing_change){.fill = NULL};
     if (change->warning)
         zr_log(&ctx->log, ZARR_LOG_WARN, "/%s: %s", changes->like->h.path,
                change->warning);
     if (change->fill)
-        ZR_TRY(zr_spec_like_text(l, change->fill, &l->spec.fill_value, err));
-out:
-    return st;
+        ZR_CHECK(zr_spec_like_text(l, change->fill, &l->spec.fill_value, err));
+    return ZARR_OK;
 }
 
 /* v2 keeps dimension names among the attributes, and xarray takes a scalar without them
@@ -264,7 +254,6 @@ zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
 {
     struct zr_missing_change missing;
     struct zr_json *root = NULL;
-    zarr_status st = ZARR_OK;
 
     *l = (struct zr_spec_like){.spec = *changes,
                                .model = zr_array_state_get(changes->like)};
@@ -273,18 +262,17 @@ zarr_status zr_spec_like_make(struct zr_spec_like *l, const zarr_context *ctx,
     l->spec.flags &= ~(uint32_t)(ZARR_SPEC_NO_SHARDS | ZARR_SPEC_KEEP_FILL);
     if (!l->spec.zarr_format)
         l->spec.zarr_format = model_meta(l)->format;
-    ZR_TRY(zr_array_meta_write_canonical(model_meta(l), &l->doc, &root, err));
+    ZR_CHECK(zr_array_meta_write_canonical(model_meta(l), &l->doc, &root, err));
     l->root = root;
-    ZR_TRY(like_shape(l, changes, err));
-    ZR_TRY(like_grid(l, changes, err));
-    ZR_TRY(zr_spec_like_codecs(l, ctx, changes, err));
-    ZR_TRY(like_dtype(l, err));
-    ZR_TRY(like_fill(l, ctx, changes, err));
-    ZR_TRY(like_missing(l, ctx, changes, &missing, err));
-    ZR_TRY(like_keys(l, changes, err));
-    ZR_TRY(like_attributes(l, changes, &missing, err));
+    ZR_CHECK(like_shape(l, changes, err));
+    ZR_CHECK(like_grid(l, changes, err));
+    ZR_CHECK(zr_spec_like_codecs(l, ctx, changes, err));
+    ZR_CHECK(like_dtype(l, err));
+    ZR_CHECK(like_fill(l, ctx, changes, err));
+    ZR_CHECK(like_missing(l, ctx, changes, &missing, err));
+    ZR_CHECK(like_keys(l, changes, err));
+    ZR_CHECK(like_attributes(l, changes, &missing, err));
     if (!zr_json_is_ok(&l->doc))
-        st = zr_fail_memory(err, l->doc.arena.used_bytes);
-out:
-    return st;
+        return zr_fail_memory(err, l->doc.arena.used_bytes);
+    return ZARR_OK;
 }

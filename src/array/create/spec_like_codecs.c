@@ -135,21 +135,19 @@ static zarr_status inner_list(struct zr_spec_like *l, const zarr_array_spec *cha
 {
     struct zr_json *list = NULL;
     const struct zr_json *shards = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_array_meta_codecs(&l->model->meta, &l->doc, &list, err));
+    ZR_CHECK(zr_array_meta_codecs(&l->model->meta, &l->doc, &list, err));
     shards = l->model->sharded ? find_sharding(list) : NULL;
     if (shards && l->spec.zarr_format == 3 && !changes_shards(changes)) {
         keep_whole(l);
     } else if (shards) {
-        ZR_TRY(keep_index(l, changes, shards, err));
+        ZR_CHECK(keep_index(l, changes, shards, err));
         *out = zr_json_new(&l->doc, ZR_JSON_ARRAY);
         add_inner(&l->doc, *out, list);
         list = *out;
     }
     *out = changes->order ? without_order(&l->doc, list) : list;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- v2's members ------------------------------------------------------ */
@@ -208,13 +206,12 @@ static zarr_status codecs_v2(struct zr_spec_like *l, const zarr_context *ctx,
                               .byte_order = m->byte_order,
                               .order = m->order};
     struct zr_json *list = NULL;
-    zarr_status st = ZARR_OK;
 
     if (m->format == 3) {
         v2 = (struct zr_v2_codecs){.byte_order = ZARR_ORDER_LITTLE};
-        ZR_TRY(inner_list(l, changes, &list, err));
+        ZR_CHECK(inner_list(l, changes, &list, err));
         if (!changes->codecs)
-            ZR_TRY(chain_to_v2(l, ctx, encodable(l, ctx, list), &v2, err));
+            ZR_CHECK(chain_to_v2(l, ctx, encodable(l, ctx, list), &v2, err));
     } else if (!changes->codecs) {
         v2.filters = encodable(l, ctx, v2.filters);
     }
@@ -223,26 +220,22 @@ static zarr_status codecs_v2(struct zr_spec_like *l, const zarr_context *ctx,
         l->spec.order = v2.order;
     if (changes->codecs)
         return ZARR_OK;
-    st = put_v2(l, v2.filters, v2.compressor, err);
-out:
-    return st;
+    return put_v2(l, v2.filters, v2.compressor, err);
 }
 
 zarr_status zr_spec_like_codecs(struct zr_spec_like *l, const zarr_context *ctx,
                                 const zarr_array_spec *changes, zarr_error *err)
 {
     struct zr_json *list = NULL;
-    zarr_status st = ZARR_OK;
 
     if (l->spec.zarr_format == 2)
         return codecs_v2(l, ctx, changes, err);
     if (!changes->codecs)
-        ZR_TRY(zr_array_meta_check_v3(&l->model->meta, &ctx->codecs, err));
-    ZR_TRY(inner_list(l, changes, &list, err));
+        ZR_CHECK(zr_array_meta_check_v3(&l->model->meta, &ctx->codecs, err));
+    ZR_CHECK(inner_list(l, changes, &list, err));
     if (l->model->meta.byte_order == ZR_ORDER_MIXED)
         unmix(&l->doc, list);
     if (!changes->codecs)
-        st = zr_spec_like_text(l, encodable(l, ctx, list), &l->spec.codecs, err);
-out:
-    return st;
+        return zr_spec_like_text(l, encodable(l, ctx, list), &l->spec.codecs, err);
+    return ZARR_OK;
 }

@@ -70,14 +70,10 @@ static zarr_status check_members(const zarr_array_spec *s, zarr_error *err)
 zarr_status zr_spec_read(zarr_array_spec *out, const zarr_array_spec *spec,
                          zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!spec)
         return zr_fail(err, ZARR_ERR_INVALID, "no array spec is given");
-    ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), spec, ZR_TAIL_REFUSE,
-                          "zarr_array_spec", err));
-    ZR_TRY(check_spec(out, err));
-    ZR_TRY(check_members(out, err));
-out:
-    return st;
+    ZR_CHECK(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), spec, ZR_TAIL_REFUSE,
+                            "zarr_array_spec", err));
+    ZR_CHECK(check_spec(out, err));
+    return check_members(out, err);
 }

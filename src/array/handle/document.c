@@ -22,16 +22,14 @@ static zarr_status use_grid_shape(const zarr_array *a, struct zr_array_state **s
     const bool has_no_end = grid->regular && !(grid->vt && grid->vt->resize);
     struct zr_array_state *longer = NULL;
     uint64_t shape[ZARR_MAX_RANK];
-    zarr_status st = ZARR_OK;
 
     for (int32_t d = 0; d < grid->ndim && has_no_end; d++)
         shape[d] =
             (UINT64_C(1) << LONGEST_BITS) / grid->chunk_shape[d] * grid->chunk_shape[d];
-    ZR_TRY(zr_outside_state(&longer, a, *s, has_no_end ? shape : NULL, err));
+    ZR_CHECK(zr_outside_state(&longer, a, *s, has_no_end ? shape : NULL, err));
     zr_array_state_free(*s);
     *s = longer;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_array_may_change(const zarr_array *array, zarr_error *err)

@@ -29,27 +29,24 @@ zarr_status zr_array_options_read(zarr_array_open_options *o,
                                   const zarr_array_open_options *opts, uint32_t flags,
                                   zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
-                          "zarr_array_open_options", err));
+    ZR_CHECK(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                            "zarr_array_open_options", err));
     if (o->flags & ~flags)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "array options: flags 0x%" PRIx32 " are not known here",
-                o->flags & ~flags);
-    ZR_TRY(zr_format_check(o->zarr_format, err));
-    ZR_TRY(check_choice(o->consolidated, ZARR_CONSOLIDATED_NEVER, "consolidated", err));
-    ZR_TRY(check_choice(o->empty_chunks, ZARR_EMPTY_CHUNKS_WRITE, "empty_chunks", err));
-    ZR_TRY(check_choice(o->missing_chunks, ZARR_MISSING_ERROR, "missing_chunks", err));
-    ZR_TRY(check_choice(o->trust, ZARR_TRUST_NONE, "trust", err));
-    ZR_TRY(check_choice(o->reserved, 0, "reserved", err));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "array options: flags 0x%" PRIx32 " are not known here",
+                       o->flags & ~flags);
+    ZR_CHECK(zr_format_check(o->zarr_format, err));
+    ZR_CHECK(check_choice(o->consolidated, ZARR_CONSOLIDATED_NEVER, "consolidated", err));
+    ZR_CHECK(check_choice(o->empty_chunks, ZARR_EMPTY_CHUNKS_WRITE, "empty_chunks", err));
+    ZR_CHECK(check_choice(o->missing_chunks, ZARR_MISSING_ERROR, "missing_chunks", err));
+    ZR_CHECK(check_choice(o->trust, ZARR_TRUST_NONE, "trust", err));
+    ZR_CHECK(check_choice(o->reserved, 0, "reserved", err));
     if (o->device_type < 0 || o->device_id < 0)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "array options: no device has the type %" PRId32
-                " and the number %" PRId32,
-                o->device_type, o->device_id);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "array options: no device has the type %" PRId32
+                       " and the number %" PRId32,
+                       o->device_type, o->device_id);
+    return ZARR_OK;
 }
 
 static void array_destroy(zarr_array *a)
@@ -174,18 +171,17 @@ zarr_status zr_array_adopt(zarr_array *a, struct zr_array_state *s,
                            const zarr_cancel *cancel, zarr_error *err)
 {
     const uint64_t part = a->h.ctx->budget.total / ARRAY_INDEX_CACHE_PART;
-    zarr_status st = ZARR_OK;
 
     a->state = s; /* the handle frees it from here on */
     if (a->may_probe) {
-        ZR_TRY(zr_separator_probe(a, s, cancel, err));
+        ZR_CHECK(zr_separator_probe(a, s, cancel, err));
         zr_origin_warn(a, s);
     }
     if (s->sharded)
-        ZR_TRY(zr_index_cache_create(&a->indexes, a->h.ctx->alloc,
-                                     ZR_MIN(part, (uint64_t)ARRAY_INDEX_CACHE_MAX), err));
-out:
-    return st;
+        ZR_CHECK(zr_index_cache_create(&a->indexes, a->h.ctx->alloc,
+                                       ZR_MIN(part, (uint64_t)ARRAY_INDEX_CACHE_MAX),
+                                       err));
+    return ZARR_OK;
 }
 
 /* Ends an open call, whose status so far is st. a and state are moved. */

@@ -55,7 +55,6 @@ zarr_status zr_array_same_chunks(const struct zr_array_state *a,
                                  const struct zr_array_state *b, zarr_error *err)
 {
     const char *member = NULL;
-    zarr_status st = ZARR_OK;
 
     if (zr_json_equal(a->root, b->root))
         return ZARR_OK;
@@ -63,11 +62,10 @@ zarr_status zr_array_same_chunks(const struct zr_array_state *a,
         return zr_fail(err, ZARR_ERR_CONFLICT, "the array has another rank now");
     if (!zr_grid_same_chunks(&a->meta.grid, &b->meta.grid))
         return zr_fail(err, ZARR_ERR_CONFLICT, "the array has other chunks now");
-    ZR_TRY(first_difference(&a->meta, &b->meta, &member, err));
+    ZR_CHECK(first_difference(&a->meta, &b->meta, &member, err));
     if (member)
-        st = zr_fail(err, ZARR_ERR_CONFLICT, "the array has another %s now", member);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_CONFLICT, "the array has another %s now", member);
+    return ZARR_OK;
 }
 
 /* ---- the stored document ------------------------------------------------ */
@@ -256,11 +254,10 @@ zarr_status zr_array_recheck_read(zarr_array *a, struct zr_array_state *s,
     const int32_t last = s->meta.ndim - 1;
     uint64_t shape[ZARR_MAX_RANK], items[ZARR_MAX_RANK];
     bool within = true;
-    zarr_status st = ZARR_OK;
 
     if (!a->may_go)
         return ZARR_OK;
-    ZR_TRY(find_shape(a, s, shape, cancel, err));
+    ZR_CHECK(find_shape(a, s, shape, cancel, err));
     memcpy(items, shape, sizeof items);
     if (io && io->elements_each > 1) /* the selection is one of packed bytes */
         items[last] = zr_ceil_div_u64(items[last], io->elements_each);
@@ -269,9 +266,8 @@ zarr_status zr_array_recheck_read(zarr_array *a, struct zr_array_state *s,
     if (!io || !io->parts)
         within = is_within(s, io ? io->selection : NULL, items);
     if (!within)
-        st = shrunk(s, shape, err);
-out:
-    return st;
+        return shrunk(s, shape, err);
+    return ZARR_OK;
 }
 
 zarr_status zarr_array_recheck(zarr_array *array, const zarr_cancel *cancel,

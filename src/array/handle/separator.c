@@ -105,20 +105,18 @@ zarr_status zr_separator_probe(const zarr_array *a, struct zr_array_state *s,
                                const zarr_cancel *cancel, zarr_error *err)
 {
     struct separator_search f = {.s = s};
-    zarr_status st = ZARR_OK;
 
     if (s->meta.format != 2 || s->meta.separator_given || s->meta.ndim < 2)
         return ZARR_OK;
-    ZR_TRY(first_chunk_is_there(a, s->meta.ndim, '.', &f.dots, cancel, err));
+    ZR_CHECK(first_chunk_is_there(a, s->meta.ndim, '.', &f.dots, cancel, err));
     if (!f.dots)
-        ZR_TRY(first_chunk_is_there(a, s->meta.ndim, '/', &f.slashes, cancel, err));
+        ZR_CHECK(first_chunk_is_there(a, s->meta.ndim, '/', &f.slashes, cancel, err));
     if (!f.dots && !f.slashes && zr_store_can(a->chunk_store, ZARR_STORE_CAP_LIST))
-        ZR_TRY(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_DIRECTORY,
-                             on_separator_name, &f, cancel, err));
+        ZR_CHECK(zr_store_list(a->chunk_store, a->h.path, ZARR_LIST_DIRECTORY,
+                               on_separator_name, &f, cancel, err));
     if (f.slashes)
-        ZR_TRY(use_slash(a, s, err));
-out:
-    return st;
+        ZR_CHECK(use_slash(a, s, err));
+    return ZARR_OK;
 }
 
 zarr_status zr_separator_inherit(const zarr_array *a, const struct zr_array_state *from,

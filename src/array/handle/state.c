@@ -55,7 +55,6 @@ static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
 {
     const struct zr_chain *chain = s->meta.chain;
     uint8_t to_array[ZARR_MAX_RANK], order[ZARR_MAX_RANK], next[ZARR_MAX_RANK];
-    zarr_status st = ZARR_OK;
 
     for (int32_t i = 0; i < s->meta.ndim; i++) {
         to_array[i] = (uint8_t)i;
@@ -68,7 +67,7 @@ static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
         for (uint32_t c = 0; shard && c < chain->a2b; c++) {
             if (chain->codec[c].structure.n_order == 0)
                 continue;
-            ZR_TRY(zr_spec_order(&chain->codec[c], s->meta.ndim, order, err));
+            ZR_CHECK(zr_spec_order(&chain->codec[c], s->meta.ndim, order, err));
             for (int32_t i = 0; i < s->meta.ndim; i++)
                 next[i] = to_array[order[i]];
             for (int32_t i = 0; i < s->meta.ndim; i++)
@@ -79,8 +78,7 @@ static zarr_status leaf_shape(struct zr_array_state *s, zarr_error *err)
         s->n_shard_levels += shard != NULL;
         chain = shard ? shard->inner : NULL;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 struct zr_array_source zr_array_source_make(int32_t format, struct zr_parsed *parsed,

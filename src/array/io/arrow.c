@@ -240,12 +240,11 @@ static zarr_status column_out(struct ArrowSchema *schema, struct ArrowArray *out
     struct arrow_block *b = NULL;
     struct arrow_plan p;
     uint8_t *base = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(plan_column(&p, c, type, flags, err));
+    ZR_CHECK(plan_column(&p, c, type, flags, err));
     b = zr_malloc(ctx->alloc, p.all + ARROW_ALIGN);
     if (!b)
-        ZR_FAIL_MEMORY(err, p.all);
+        return zr_fail_memory(err, p.all);
     zr_pages_advise(b, p.all + ARROW_ALIGN);
     memset(b, 0, sizeof *b);
     atomic_init(&b->refs, 1);
@@ -256,8 +255,7 @@ static zarr_status column_out(struct ArrowSchema *schema, struct ArrowArray *out
     if (schema)
         fill_schema(schema, b, type, p.large, c->optional);
     fill_array(out, b, &p, c, type, base);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zarr_array_read_arrow(zarr_array *array, const zarr_selection *selection,

@@ -149,43 +149,38 @@ static zarr_status make_values(struct given_chunks *g, const zarr_block_batch *b
 {
     static const uint64_t no_dims[ZARR_MAX_RANK];
     const size_t ndim = (size_t)g->state->meta.ndim;
-    zarr_status st = ZARR_OK;
 
     g->chunks = b->blocks ? b->blocks : no_dims;
     g->skip = *g->array->h.path ? strlen(g->array->h.path) + 1 : 0;
     if (b->n_blocks == 0)
         return ZARR_OK;
-    ZR_TRY(given_room(g, b->n_blocks, err));
+    ZR_CHECK(given_room(g, b->n_blocks, err));
     for (uint64_t i = 0; i < b->n_blocks; i++) {
         const uint64_t *chunk = g->chunks + i * ndim;
         uint32_t *slot = NULL;
 
-        ZR_TRY(check_given(g, chunk, i, err));
+        ZR_CHECK(check_given(g, chunk, i, err));
         slot = given_slot(g, chunk);
         if (*slot != 0)
-            ZR_TRY(given_twice(g, chunk, err));
+            ZR_CHECK(given_twice(g, chunk, err));
         *slot = (uint32_t)i + 1;
         g->value[i] = batch_value(b, i);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status read_batch(zarr_block_batch *b, const zarr_block_batch *batch,
                               int32_t ndim, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_struct_read(b, sizeof *b, ZR_SIZE_THROUGH(zarr_block_batch, status), batch,
-                          ZR_TAIL_REFUSE, "zarr_block_batch", err));
+    ZR_CHECK(zr_struct_read(b, sizeof *b, ZR_SIZE_THROUGH(zarr_block_batch, status),
+                            batch, ZR_TAIL_REFUSE, "zarr_block_batch", err));
     if (b->flags)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "zarr_block_batch: unknown flags");
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_block_batch: unknown flags");
     if (b->n_blocks > 0 && (!b->bytes || (!b->blocks && ndim > 0)))
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "zarr_block_batch: %" PRIu64 " chunks without chunks or bytes",
-                b->n_blocks);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_block_batch: %" PRIu64 " chunks without chunks or bytes",
+                       b->n_blocks);
+    return ZARR_OK;
 }
 
 /* batch NULL: no chunks. *device_type: the memory of the first chunk that is there, or
@@ -199,19 +194,16 @@ static zarr_status given_init(struct given_chunks *g, struct zr_io_call *c,
                            .absent = ZARR_ERR_INVALID,
                            .absent_text = "the batch does not have this chunk"};
     zarr_block_batch b = ZARR_BLOCK_BATCH_INIT;
-    zarr_status st = ZARR_OK;
 
     if (batch)
-        ZR_TRY(read_batch(&b, batch, c->state->meta.ndim, err));
-    ZR_TRY(make_values(g, &b, err));
+        ZR_CHECK(read_batch(&b, batch, c->state->meta.ndim, err));
+    ZR_CHECK(make_values(g, &b, err));
     lent.value = g->value;
     lent.n = b.n_blocks;
     for (uint64_t i = lent.n; i-- > 0;)
         if (lent.value[i].status == ZARR_OK)
             *device_type = lent.value[i].mem.device_type;
-    ZR_TRY(zr_ctx_open_lent(&g->store, c->array->h.ctx, &lent, err));
-out:
-    return st;
+    return zr_ctx_open_lent(&g->store, c->array->h.ctx, &lent, err);
 }
 
 /* ---- the calls ---------------------------------------------------------- */
@@ -227,15 +219,12 @@ static zarr_status bring_chunk(const struct given_sink *s, zarr_memory *bytes,
 {
     const zarr_memory from = *bytes;
     struct zr_copy_counters counters = {0};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_pool_take(s->ctx->pool, s->to.device_type, s->to.device_id,
-                        ZR_MAX(from.bytes, UINT64_C(64)), block, err));
+    ZR_CHECK(zr_pool_take(s->ctx->pool, s->to.device_type, s->to.device_id,
+                          ZR_MAX(from.bytes, UINT64_C(64)), block, err));
     *bytes = *block;
     bytes->bytes = from.bytes;
-    ZR_TRY(zr_mem_copy_bytes(&s->ctx->memory, bytes, &from, from.bytes, &counters, err));
-out:
-    return st;
+    return zr_mem_copy_bytes(&s->ctx->memory, bytes, &from, from.bytes, &counters, err);
 }
 
 static zarr_status sink_chunk(void *arg, const uint64_t *chunk, const zarr_memory *bytes,
@@ -259,20 +248,17 @@ out:
 static zarr_status read_sink(zarr_block_sink *s, const zarr_block_sink *sink,
                              zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!sink)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "no sink is given");
-    ZR_TRY(zr_struct_read(s, sizeof *s, ZR_SIZE_THROUGH(zarr_block_sink, device_id), sink,
-                          ZR_TAIL_REFUSE, "zarr_block_sink", err));
+        return zr_fail(err, ZARR_ERR_INVALID, "no sink is given");
+    ZR_CHECK(zr_struct_read(s, sizeof *s, ZR_SIZE_THROUGH(zarr_block_sink, device_id),
+                            sink, ZR_TAIL_REFUSE, "zarr_block_sink", err));
     if (s->flags)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "zarr_block_sink: unknown flags");
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_block_sink: unknown flags");
     if (!s->fn)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "zarr_block_sink.fn is NULL");
+        return zr_fail(err, ZARR_ERR_INVALID, "zarr_block_sink.fn is NULL");
     if (s->device_type == 0)
         s->device_type = ZARR_DEVICE_CPU;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zarr_array_decode(zarr_array *array, const zarr_selection *selection,

@@ -136,24 +136,22 @@ static zarr_status dtype_in(zarr_dlpack_view *v, zarr_context *ctx,
                             const struct dlpack_tensor *from, zarr_error *err)
 {
     zarr_tensor *t = &v->tensor;
-    zarr_status st = ZARR_OK;
 
     if (from->lanes > 1 && zarr_dtype_from_dlpack(&t->dtype, ctx, from->code, from->bits,
                                                   from->lanes, NULL) == ZARR_OK)
         return ZARR_OK;
-    ZR_TRY(zarr_dtype_from_dlpack(&t->dtype, ctx, from->code, from->bits, 1, err));
+    ZR_CHECK(zarr_dtype_from_dlpack(&t->dtype, ctx, from->code, from->bits, 1, err));
     if (from->lanes == 1)
         return ZARR_OK;
     if (from->lanes == 0 || t->ndim == ZARR_MAX_RANK)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "DLPack: %u lanes in a tensor of %" PRId32 " dimensions", from->lanes,
-                t->ndim);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "DLPack: %u lanes in a tensor of %" PRId32 " dimensions",
+                       from->lanes, t->ndim);
     v->shape[t->ndim] = from->lanes;
     v->strides[t->ndim] =
         t->flags & ZARR_TENSOR_PACKED ? 1 : (int64_t)zarr_dtype_item_bytes(t->dtype);
     t->ndim++;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status tensor_in(zarr_dlpack_view *out, zarr_context *ctx,
@@ -162,14 +160,13 @@ static zarr_status tensor_in(zarr_dlpack_view *out, zarr_context *ctx,
 {
     zarr_dlpack_view v = {.struct_size = sizeof v};
     uint64_t n = 0, bits = (uint64_t)from->bits * from->lanes;
-    zarr_status st = ZARR_OK;
 
     if (from->device_type <= 0) /* 0 would be the context's default memory */
-        ZR_FAIL(err, ZARR_ERR_INVALID, "DLPack: no device has type %" PRId32,
-                from->device_type);
+        return zr_fail(err, ZARR_ERR_INVALID, "DLPack: no device has type %" PRId32,
+                       from->device_type);
     /* a negative length is larger than any that is accepted */
-    ZR_TRY(dlpack_check(from->data, from->ndim, (const uint64_t *)from->shape,
-                        from->byte_offset, &n, err));
+    ZR_CHECK(dlpack_check(from->data, from->ndim, (const uint64_t *)from->shape,
+                          from->byte_offset, &n, err));
     v.flags = (uint32_t)(flags & (ZARR_DLPACK_READ_ONLY | ZARR_DLPACK_COPIED));
     v.tensor = (zarr_tensor){.struct_size = sizeof v.tensor,
                              .device_type = from->device_type,
@@ -183,15 +180,14 @@ static zarr_status tensor_in(zarr_dlpack_view *out, zarr_context *ctx,
         bits = UINT64_C(8) * from->lanes;
     if (from->ndim > 0)
         memcpy(v.shape, from->shape, (size_t)from->ndim * sizeof *v.shape);
-    ZR_TRY(dtype_in(&v, ctx, from, err));
+    ZR_CHECK(dtype_in(&v, ctx, from, err));
     if (!zr_mul(n, bits, &n) || n > INT64_MAX)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "DLPack: the tensor is too large");
-    ZR_TRY(strides_in(&v, from, bits, err));
+        return zr_fail(err, ZARR_ERR_INVALID, "DLPack: the tensor is too large");
+    ZR_CHECK(strides_in(&v, from, bits, err));
     *out = v;
     out->tensor.shape = out->shape;
     out->tensor.strides = v.tensor.strides ? out->strides : NULL;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status check_view(const zarr_dlpack_view *out, const zarr_context *ctx,
@@ -384,16 +380,15 @@ zarr_status zarr_tensor_to_dlpack(struct DLManagedTensorVersioned **out,
 {
     struct dlpack_block *b = NULL;
     struct dlpack_tensor t;
-    zarr_status st = ZARR_OK;
     bool padded = false;
 
     if (out)
         *out = NULL;
     if (!out || !ctx)
         return no_argument(out, err);
-    ZR_TRY(
+    ZR_CHECK(
         zr_flags_check(flags, ZARR_DLPACK_READ_ONLY | ZARR_DLPACK_COPIED, "DLPack", err));
-    ZR_TRY(tensor_out(&b, &t, ctx, tensor, &padded, err));
+    ZR_CHECK(tensor_out(&b, &t, ctx, tensor, &padded, err));
     b->u.versioned = (struct DLManagedTensorVersioned){
         .major = DLPACK_MAJOR,
         .minor = DLPACK_MINOR,
@@ -403,8 +398,7 @@ zarr_status zarr_tensor_to_dlpack(struct DLManagedTensorVersioned **out,
         .tensor = t};
     block_own(b, ctx, release, user);
     *out = &b->u.versioned;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zarr_tensor_to_dlpack_unversioned(struct DLManagedTensor **out,
@@ -415,14 +409,13 @@ zarr_status zarr_tensor_to_dlpack_unversioned(struct DLManagedTensor **out,
 {
     struct dlpack_block *b = NULL;
     struct dlpack_tensor t;
-    zarr_status st = ZARR_OK;
     bool padded = false;
 
     if (out)
         *out = NULL;
     if (!out || !ctx)
         return no_argument(out, err);
-    ZR_TRY(tensor_out(&b, &t, ctx, tensor, &padded, err));
+    ZR_CHECK(tensor_out(&b, &t, ctx, tensor, &padded, err));
     if (padded) {
         zr_free(ctx->alloc, b);
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
@@ -434,6 +427,5 @@ zarr_status zarr_tensor_to_dlpack_unversioned(struct DLManagedTensor **out,
         (struct DLManagedTensor){.tensor = t, .manager_ctx = b, .deleter = delete_plain};
     block_own(b, ctx, release, user);
     *out = &b->u.plain;
-out:
-    return st;
+    return ZARR_OK;
 }

@@ -13,14 +13,13 @@ zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
 {
     struct zr_field_view *p = &io->field;
     zarr_dtype_field f = ZARR_DTYPE_FIELD_INIT;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_dtype_field_find(s->meta.dtype, path, &f, err));
+    ZR_CHECK(zarr_dtype_field_find(s->meta.dtype, path, &f, err));
     if (f.ndim > ZARR_MAX_RANK - s->meta.ndim)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "field \"%.64s\": its subarray and the array have more than %d "
-                "dimensions together",
-                path, ZARR_MAX_RANK);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "field \"%.64s\": its subarray and the array have more than %d "
+                       "dimensions together",
+                       path, ZARR_MAX_RANK);
     p->on = true;
     p->offset = f.offset;
     p->item_bytes = (uint32_t)zarr_dtype_item_bytes(f.dtype);
@@ -33,8 +32,7 @@ zarr_status zr_io_field(struct zr_io *io, const struct zr_array_state *s,
         p->n_values *= f.shape[d]; /* within an element */
     }
     *dtype = f.dtype;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Offset in the element of value i of the field, in C order of its subarray. */

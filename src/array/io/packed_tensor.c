@@ -168,11 +168,10 @@ static zarr_status packed_state(struct zr_array_state **out, const zarr_array *a
                                 struct zr_array_state *s, zarr_error *err)
 {
     struct zr_array_state *made = atomic_load(&s->packed), *now = NULL;
-    zarr_status st = ZARR_OK;
 
     *out = NULL;
     if (!made) {
-        ZR_TRY(packed_make(&made, a, s, err));
+        ZR_CHECK(packed_make(&made, a, s, err));
         if (!made)
             made = s;
         if (!atomic_compare_exchange_strong(&s->packed, &now, made)) {
@@ -182,8 +181,7 @@ static zarr_status packed_state(struct zr_array_state **out, const zarr_array *a
         }
     }
     *out = made == s ? NULL : made;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_packed_free(struct zr_packed *p)
@@ -368,15 +366,14 @@ static zarr_status packed_as_elements(struct zr_packed *p, const zarr_tensor *t,
                                       bool write, zarr_error *err)
 {
     const zarr_allocator *alloc = p->call->array->h.ctx->alloc;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(rows_view(p, t, n, write, err));
+    ZR_CHECK(rows_view(p, t, n, write, err));
     p->elements = zr_malloc(alloc, ZR_MAX(n, 1));
     p->rows = zr_malloc(alloc, ZR_MAX(p->n_rows * p->row_bytes, 1));
     if (!p->elements || !p->rows)
-        ZR_FAIL_MEMORY(err, n);
+        return zr_fail_memory(err, n);
     if (write) {
-        ZR_TRY(copy_rows(p, true, err));
+        ZR_CHECK(copy_rows(p, true, err));
         for (size_t i = 0; i < p->n_rows; i++)
             zr_packed_get(p->call->state->meta.dtype, p->elements + i * p->row_elements,
                           p->rows + i * p->row_bytes, p->row_elements);
@@ -389,8 +386,7 @@ static zarr_status packed_as_elements(struct zr_packed *p, const zarr_tensor *t,
                               .dtype = t->dtype,
                               .shape = p->shape,
                               .data_bytes = n};
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_packed_begin(struct zr_io_call *c, const zarr_selection *sel,
@@ -398,7 +394,6 @@ zarr_status zr_packed_begin(struct zr_io_call *c, const zarr_selection *sel,
 {
     const zarr_allocator *alloc = c->array->h.ctx->alloc;
     struct zr_packed *p = zr_calloc(alloc, 1, sizeof *p);
-    zarr_status st = ZARR_OK;
     zarr_tensor t;
     size_t n = 0;
 
@@ -406,11 +401,10 @@ zarr_status zr_packed_begin(struct zr_io_call *c, const zarr_selection *sel,
         return zr_fail_memory(err, sizeof *p);
     p->call = c;
     c->packed = p; /* the call frees it */
-    ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
-    ZR_TRY(packed_check(&t, c->state->meta.dtype, &n, err));
-    ZR_TRY(packed_as_bytes(p, sel, &t, err));
+    ZR_CHECK(zr_io_tensor(&t, tensor, c->array, err));
+    ZR_CHECK(packed_check(&t, c->state->meta.dtype, &n, err));
+    ZR_CHECK(packed_as_bytes(p, sel, &t, err));
     if (!p->bytes)
-        st = packed_as_elements(p, &t, n, write, err);
-out:
-    return st;
+        return packed_as_elements(p, &t, n, write, err);
+    return ZARR_OK;
 }

@@ -61,24 +61,22 @@ static zarr_status part_read(struct zr_io_call *c, uint32_t i, zarr_error *err)
     const struct zr_array_meta *m = &c->state->meta;
     struct zr_call_parts *p = c->parts;
     const zarr_io_part *from = &p->to[i];
-    zarr_status st = ZARR_OK;
 
     if (from->reserved != 0)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "zarr_io_part: unknown flags");
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "zarr_io_part: unknown flags");
     if (zr_tensor_is_packed(from->tensor))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "the tensor of a part cannot be packed (ZARR_TENSOR_PACKED)");
-    ZR_TRY(zr_io_tensor(&p->tensor[i], from->tensor, c->array, err));
-    ZR_TRY(zr_array_selection_check(c->state, from->selection, err));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "the tensor of a part cannot be packed (ZARR_TENSOR_PACKED)");
+    ZR_CHECK(zr_io_tensor(&p->tensor[i], from->tensor, c->array, err));
+    ZR_CHECK(zr_array_selection_check(c->state, from->selection, err));
     if (!from->selection && !p->all)
-        ZR_TRY(zarr_selection_dims(&p->all, m->ndim, m->shape, 0, NULL, err));
+        ZR_CHECK(zarr_selection_dims(&p->all, m->ndim, m->shape, 0, NULL, err));
     p->selection[i] = from->selection ? from->selection : p->all;
     p->part[i].selection = p->selection[i];
     p->part[i].number = i;
     p->part[i].status_to = &p->to[i].status;
     p->part[i].error_to = from->error;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Whether all tensors are in one memory of one device. */
@@ -210,12 +208,11 @@ static zarr_status group_io(struct zr_io_call *c, struct zr_io *io, uint32_t fir
     const zarr_memory *m = &p->part[first].view.base;
     bool is_same = true;
     uint32_t n = 0;
-    zarr_status st = ZARR_OK;
 
     for (; first + n < p->n && is_near(c, m, &p->part[first + n].view.base); n++)
         is_same = is_same && p->part[first + n].view.base.device_type == m->device_type;
-    ZR_TRY(zr_array_io(io, c->array, c->state, is_same ? m->device_type : ZARR_DEVICE_CPU,
-                       &c->opts, err));
+    ZR_CHECK(zr_array_io(io, c->array, c->state,
+                         is_same ? m->device_type : ZARR_DEVICE_CPU, &c->opts, err));
     io->view = (struct zr_view){.base = {.device_type = ZARR_DEVICE_CPU}};
     if (is_same)
         io->view = p->part[first].view;
@@ -226,8 +223,7 @@ static zarr_status group_io(struct zr_io_call *c, struct zr_io *io, uint32_t fir
     io->parts = p->part + first;
     io->selections = p->selection + first;
     io->n_parts = n;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* A read whose parts are in several memories: each part is decoded where it belongs. A
@@ -238,7 +234,6 @@ static zarr_status parts_split(struct zr_io_call *c, zarr_error *err)
     struct zr_call_parts *p = c->parts;
     struct zr_part *room = NULL;
     uint32_t first = 0, n = 0;
-    zarr_status st = ZARR_OK;
 
     for (uint32_t i = 1; i < p->n && first == 0; i++)
         if (!is_near(c, &p->part[0].view.base, &p->part[i].view.base))
@@ -255,13 +250,12 @@ static zarr_status parts_split(struct zr_io_call *c, zarr_error *err)
         return zr_fail_memory(err, n * sizeof *p->group);
     first = 0;
     for (uint32_t i = 0; i < n; i++) {
-        ZR_TRY(group_io(c, &p->group[i], first, err));
+        ZR_CHECK(group_io(c, &p->group[i], first, err));
         first += p->group[i].n_parts;
     }
     c->io.groups = p->group;
     c->io.n_groups = n;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* What a call gets besides the array. */
@@ -276,32 +270,31 @@ static zarr_status prepare_many(struct zr_io_call *c, const struct many *m,
                                 zarr_error *err)
 {
     int32_t device = ZARR_DEVICE_CPU;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_io_options_read(&c->opts, m->opts, err));
+    ZR_CHECK(zr_io_options_read(&c->opts, m->opts, err));
     if (c->opts.present)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "io options: `present` is for one selection");
-    ZR_TRY(parts_new(c, m->parts, m->n, err));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "io options: `present` is for one selection");
+    ZR_CHECK(parts_new(c, m->parts, m->n, err));
     for (uint32_t i = 0; i < c->parts->n; i++)
-        ZR_TRY(prefix_part(i, part_read(c, i, err), err));
+        ZR_CHECK(prefix_part(i, part_read(c, i, err), err));
     if (is_one_memory(c->parts))
         device = c->parts->tensor[0].device_type;
     if (c->parts->n > 0)
-        ZR_TRY(parts_order(c, err));
-    ZR_TRY(zr_array_io(&c->io, c->array, c->state, device, &c->opts, err));
+        ZR_CHECK(parts_order(c, err));
+    ZR_CHECK(zr_array_io(&c->io, c->array, c->state, device, &c->opts, err));
     c->io.write = m->write;
-    ZR_TRY(parts_views(c, err));
+    ZR_CHECK(parts_views(c, err));
     c->io.after = c->after.queued ? &c->after : NULL;
     c->io.check = zr_io_call_check;
     c->io.check_arg = c;
     c->io.parts = c->parts->part;
     c->io.selections = c->parts->selection;
     c->io.n_parts = c->parts->n;
-    ZR_TRY(parts_split(c, err));
+    ZR_CHECK(parts_split(c, err));
     if (c->io.memory_bytes != 0)
-        st = zr_request_memory_check(&c->io, err);
-out:
-    return st;
+        return zr_request_memory_check(&c->io, err);
+    return ZARR_OK;
 }
 
 static void tell_all(const struct many *m, zarr_status st, const zarr_error *err)

@@ -56,9 +56,8 @@ static zarr_status make_io(struct zr_io *io, const zarr_array *a,
                                 .lent = lent,
                                 .trust = opts ? opts->trust : 0};
     zarr_tuning tuning;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(tuning_read(&tuning, opts ? opts->tuning : NULL, err));
+    ZR_CHECK(tuning_read(&tuning, opts ? opts->tuning : NULL, err));
     key.preference = tuning.codec_preference;
     *io = (struct zr_io){
         .engine = &a->h.ctx->engine,
@@ -70,11 +69,10 @@ static zarr_status make_io(struct zr_io *io, const zarr_array *a,
         .skip_empty = a->empty_chunks == ZARR_EMPTY_CHUNKS_SKIP,
         .missing_error = a->missing_chunks == ZARR_MISSING_ERROR,
     };
-    ZR_TRY(zr_array_layout(&io->layout, a, s, &key, err));
+    ZR_CHECK(zr_array_layout(&io->layout, a, s, &key, err));
     if (opts)
-        ZR_TRY(apply_options(io, a, opts, &tuning, err));
-out:
-    return st;
+        ZR_CHECK(apply_options(io, a, opts, &tuning, err));
+    return ZARR_OK;
 }
 
 zarr_status zr_array_io(struct zr_io *io, const zarr_array *a, struct zr_array_state *s,
@@ -116,48 +114,45 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
 {
     const uint32_t known = ZARR_IO_NO_HUGE_PAGES | ZARR_IO_AT_ONCE;
     zarr_tuning tuning;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
-                          "zarr_io_options", err));
-    ZR_TRY(tuning_read(&tuning, o->tuning, err));
+    ZR_CHECK(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                            "zarr_io_options", err));
+    ZR_CHECK(tuning_read(&tuning, o->tuning, err));
     if (tuning.flags)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "tuning: unknown flags 0x%" PRIx32,
-                tuning.flags);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "tuning: unknown flags 0x%" PRIx32,
+                       tuning.flags);
     if (o->flags & ~known)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
-                o->flags & ~known);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "io options: unknown flags 0x%" PRIx32,
+                       o->flags & ~known);
     if (o->missing_chunks > ZARR_MISSING_ERROR ||
         o->empty_chunks > ZARR_EMPTY_CHUNKS_WRITE)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
-                " is not one of its values",
-                o->missing_chunks, o->empty_chunks);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "io options: missing_chunks %" PRIu32 " or empty_chunks %" PRIu32
+                       " is not one of its values",
+                       o->missing_chunks, o->empty_chunks);
     if (o->outside > ZARR_OUTSIDE_RESET || o->trust > ZARR_TRUST_NONE || o->reserved)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "io options: outside %" PRIu32 " or trust %" PRIu32
-                " is not one of its values, or reserved is not 0",
-                o->outside, o->trust);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "io options: outside %" PRIu32 " or trust %" PRIu32
+                       " is not one of its values, or reserved is not 0",
+                       o->outside, o->trust);
     if (tuning.inner_order > ZARR_INNER_ORDER_COLUMN_MAJOR || tuning.reserved)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "tuning: inner_order %" PRIu32
-                " is not one of its values, or reserved is not 0",
-                tuning.inner_order);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "tuning: inner_order %" PRIu32
+                       " is not one of its values, or reserved is not 0",
+                       tuning.inner_order);
     if (o->stats && o->stats->struct_size == 0)
-        ZR_TRY(
+        ZR_CHECK(
             zr_fail(err, ZARR_ERR_ABI,
                     "zarr_stats.struct_size is 0: initialise it with ZARR_STATS_INIT"));
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_io_options_keep(zarr_io_options *o, zarr_tuning *tuning,
                                struct zr_arena *texts, zarr_error *err)
 {
     const char **const text[] = {&o->field, &tuning->pipeline, &tuning->codec_preference};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(tuning_read(tuning, o->tuning, err));
+    ZR_CHECK(tuning_read(tuning, o->tuning, err));
     o->tuning = o->tuning ? tuning : NULL;
     for (size_t i = 0; i < ZR_COUNT(text); i++) {
         const char *from = *text[i];
@@ -165,10 +160,9 @@ zarr_status zr_io_options_keep(zarr_io_options *o, zarr_tuning *tuning,
         if (from)
             *text[i] = zr_arena_strndup(texts, from, strlen(from));
         if (from && !*text[i])
-            ZR_FAIL_MEMORY(err, strlen(from));
+            return zr_fail_memory(err, strlen(from));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- tensor and selection ----------------------------------------------- */
@@ -231,18 +225,15 @@ out:
 zarr_status zr_io_tensor(zarr_tensor *t, const zarr_tensor *tensor, const zarr_array *a,
                          zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!tensor)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "no tensor is given");
-    ZR_TRY(zr_struct_read(t, sizeof *t, offsetof(zarr_tensor, byte_order), tensor,
-                          ZR_TAIL_REFUSE, "zarr_tensor", err));
+        return zr_fail(err, ZARR_ERR_INVALID, "no tensor is given");
+    ZR_CHECK(zr_struct_read(t, sizeof *t, offsetof(zarr_tensor, byte_order), tensor,
+                            ZR_TAIL_REFUSE, "zarr_tensor", err));
     if (t->data_type)
-        ZR_TRY(find_named_type(t, a->h.ctx, err));
+        ZR_CHECK(find_named_type(t, a->h.ctx, err));
     if (t->device_type == 0)
         zarr_array_memory(a, &t->device_type, &t->device_id);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Sets the shape that the tensor must have: the result's, followed by that of a field's
@@ -311,26 +302,24 @@ zarr_status zr_io_view(struct zr_io_call *c, const struct zr_array_state *s,
     struct zr_view_want want = {.role =
                                     c->io.write ? ZR_VIEW_SOURCE : ZR_VIEW_DESTINATION};
     uint64_t room[ZARR_MAX_RANK];
-    zarr_status st = ZARR_OK;
 
     want.ndim = sel ? zarr_selection_ndim(sel) : s->meta.ndim;
     want.shape = sel ? zarr_selection_shape(sel) : s->meta.shape;
     if ((t->dtype && t->dtype != dtype) || t->byte_order != ZR_ORDER_NATIVE)
-        ZR_TRY(check_tensor_dtype(t, dtype, err));
+        ZR_CHECK(check_tensor_dtype(t, dtype, err));
     want.item_bytes = field->on ? field->item_bytes : c->io.layout->item_bytes;
     want.swap_unit = field->on ? field->swap_unit : c->io.layout->swap_unit;
     if (field->ndim > 0)
-        ZR_TRY(want_shape(&want, field, room, err));
-    ZR_TRY(zr_view_from_tensor(out, &c->array->h.ctx->memory, t, &want, err));
+        ZR_CHECK(want_shape(&want, field, room, err));
+    ZR_CHECK(zr_view_from_tensor(out, &c->array->h.ctx->memory, t, &want, err));
     if (zr_ctx_memory(c->array->h.ctx, t->device_type) != t->device_type) {
         out->base.device_type = ZARR_DEVICE_CPU;
         out->base.device_id = 0;
         c->io.no_huge_pages = true; /* its backend chose the pages */
     }
     if (c->io.layout->variable)
-        ZR_TRY(check_variable(c, out->base.device_type, c->io.write, err));
-out:
-    return st;
+        ZR_CHECK(check_variable(c, out->base.device_type, c->io.write, err));
+    return ZARR_OK;
 }
 
 /* Orders the call after the application's stream, if one is given. */
@@ -338,13 +327,10 @@ static zarr_status prepare_order(struct zr_io_call *c, const zarr_tensor *tensor
                                  zarr_error *err)
 {
     zarr_tensor t;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
-    ZR_TRY(zr_io_order(&c->after, c->array->h.ctx, t.device_type, t.device_id,
-                       c->opts.stream, err));
-out:
-    return st;
+    ZR_CHECK(zr_io_tensor(&t, tensor, c->array, err));
+    return zr_io_order(&c->after, c->array->h.ctx, t.device_type, t.device_id,
+                       c->opts.stream, err);
 }
 
 zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
@@ -354,35 +340,34 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     struct zr_array_state *s = c->state;
     const zarr_dtype *dtype = NULL;
     zarr_tensor t;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_io_options_read(&c->opts, opts, err));
+    ZR_CHECK(zr_io_options_read(&c->opts, opts, err));
     if (zr_tensor_is_packed(tensor)) {
         if (c->opts.stream)
-            ZR_TRY(prepare_order(c, tensor, err));
-        ZR_TRY(zr_stream_sync(&c->after, err)); /* it unpacks elements at once */
-        ZR_TRY(zr_packed_begin(c, sel, tensor, write, err));
+            ZR_CHECK(prepare_order(c, tensor, err));
+        ZR_CHECK(zr_stream_sync(&c->after, err)); /* it unpacks elements at once */
+        ZR_CHECK(zr_packed_begin(c, sel, tensor, write, err));
         tensor = &c->packed->tensor;
         s = c->packed->bytes ? c->packed->bytes : s;
         sel = c->packed->box ? c->packed->box : sel;
     }
-    ZR_TRY(zr_io_tensor(&t, tensor, c->array, err));
-    ZR_TRY(zr_array_selection_check(s, sel, err));
+    ZR_CHECK(zr_io_tensor(&t, tensor, c->array, err));
+    ZR_CHECK(zr_array_selection_check(s, sel, err));
     if (c->opts.stream && !c->packed)
-        ZR_TRY(prepare_order(c, &t, err));
-    ZR_TRY(make_io(&c->io, c->array, s, t.device_type,
-                   c->given ? c->given->device_type : 0, &c->opts, err));
+        ZR_CHECK(prepare_order(c, &t, err));
+    ZR_CHECK(make_io(&c->io, c->array, s, t.device_type,
+                     c->given ? c->given->device_type : 0, &c->opts, err));
     if (c->given)
         take_given(&c->io, c->given);
     dtype = s->meta.dtype;
     if (c->opts.field)
-        ZR_TRY(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
+        ZR_CHECK(zr_io_field(&c->io, s, c->opts.field, &dtype, err));
     c->io.selection = sel;
     c->io.write = write;
     c->io.session = c->session;
-    ZR_TRY(zr_io_view(c, s, &t, dtype, &c->io.view, err));
+    ZR_CHECK(zr_io_view(c, s, &t, dtype, &c->io.view, err));
     if (c->io.field.on)
-        ZR_TRY(zr_io_field_fill(&c->field_fill, &c->io, err));
+        ZR_CHECK(zr_io_field_fill(&c->field_fill, &c->io, err));
     c->io.after = c->after.queued ? &c->after : NULL;
     if (c->packed)
         c->io.elements_each = c->packed->per_item;
@@ -393,7 +378,6 @@ zarr_status zr_io_prepare(struct zr_io_call *c, const zarr_selection *sel,
     c->io.check = c->given ? NULL : zr_io_call_check;
     c->io.check_arg = c;
     if (c->io.memory_bytes != 0)
-        st = zr_request_memory_check(&c->io, err);
-out:
-    return st;
+        return zr_request_memory_check(&c->io, err);
+    return ZARR_OK;
 }

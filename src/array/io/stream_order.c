@@ -19,17 +19,14 @@ zarr_status zr_io_no_stream(const zarr_io_options *o, zarr_error *err)
 zarr_status zr_io_order(struct zr_stream *out, zarr_context *ctx, int32_t device_type,
                         int32_t device_id, void *foreign, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!foreign)
         return ZARR_OK;
     if (device_type == ZARR_DEVICE_CPU)
         return zr_fail(err, ZARR_ERR_UNSUPPORTED,
                        "io options: a stream is given, but the tensor is in host memory");
-    ZR_TRY(zr_stream_take(out, &ctx->engine.streams, &ctx->memory, device_type, device_id,
-                          err));
-    ZR_TRY(zr_stream_order(out, foreign, err));
+    ZR_CHECK(zr_stream_take(out, &ctx->engine.streams, &ctx->memory, device_type,
+                            device_id, err));
+    ZR_CHECK(zr_stream_order(out, foreign, err));
     out->queued = out->handle != NULL; /* else it has waited */
-out:
-    return st;
+    return ZARR_OK;
 }

@@ -196,18 +196,15 @@ zarr_status zr_vlen_call_read(struct zr_vlen_call *c, const zarr_io_options *opt
                               zarr_error *err)
 {
     zarr_io_options o;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_io_options_read(&o, opts, err));
-    ZR_TRY(zr_io_no_stream(&o, err));
+    ZR_CHECK(zr_io_options_read(&o, opts, err));
+    ZR_CHECK(zr_io_no_stream(&o, err));
     if (o.heap)
         c->heap->heap.most = o.heap->heap.most;
     o.heap = c->heap;
     o.flags &= ~(uint32_t)ZARR_IO_AT_ONCE; /* elements of these types are never read so */
     c->max_threads = o.max_threads ? o.max_threads : c->array->h.ctx->engine.max_threads;
-    st = zarr_array_read(c->array, c->selection, &c->tensor, &o, err);
-out:
-    return st;
+    return zarr_array_read(c->array, c->selection, &c->tensor, &o, err);
 }
 
 zarr_status zarr_array_read_vlen(zarr_array *array, const zarr_selection *selection,

@@ -179,15 +179,14 @@ static zarr_status append_reserved(struct appending *ap, struct zr_shape_change 
 static zarr_status clear_other_fields(const struct appending *ap, zarr_error *err)
 {
     struct zr_leftover left;
-    zarr_status st = ZARR_OK;
 
     if (!ap->opts.field)
         return ZARR_OK;
-    ZR_TRY(zr_leftover_read(&left, ap->array, ap->base->meta.ndim, ap->opts.cancel, err));
+    ZR_CHECK(
+        zr_leftover_read(&left, ap->array, ap->base->meta.ndim, ap->opts.cancel, err));
     if (left.found)
-        st = zr_leftover_clear(ap->array, ap->base, &left, ap->opts.cancel, err);
-out:
-    return st;
+        return zr_leftover_clear(ap->array, ap->base, &left, ap->opts.cancel, err);
+    return ZARR_OK;
 }
 
 /* Writes, then publishes the shape, with a record in between. An append of whole elements
@@ -196,19 +195,17 @@ static zarr_status append_recorded(struct appending *ap, struct zr_shape_change 
                                    zarr_error *err)
 {
     const int32_t ndim = ap->base->meta.ndim;
-    zarr_status st = ZARR_OK;
 
     if (ap->n > 0) {
-        ZR_TRY(zr_shape_derive(&ap->larger, change, err));
-        ZR_TRY(clear_other_fields(ap, err));
-        ZR_TRY(zr_leftover_note(&ap->left, ap->array, ndim, ap->shape, err));
-        ZR_TRY(append_durably(ap, err));
+        ZR_CHECK(zr_shape_derive(&ap->larger, change, err));
+        ZR_CHECK(clear_other_fields(ap, err));
+        ZR_CHECK(zr_leftover_note(&ap->left, ap->array, ndim, ap->shape, err));
+        ZR_CHECK(append_durably(ap, err));
     }
-    ZR_TRY(zr_shape_publish(NULL, change, err));
+    ZR_CHECK(zr_shape_publish(NULL, change, err));
     if (ap->left.found && zr_leftover_is_within(&ap->left, ndim, ap->shape))
         zr_leftover_drop(ap->array, &ap->left, ndim);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Makes one attempt. *again: another append took the place, and nothing was written. */
@@ -264,16 +261,13 @@ static zarr_status append_order(struct appending *ap, zarr_error *err)
 {
     void *const foreign = ap->opts.stream;
     zarr_tensor t;
-    zarr_status st = ZARR_OK;
 
     ap->opts.stream = NULL;
     if (!foreign)
         return ZARR_OK;
-    ZR_TRY(zr_io_tensor(&t, ap->src, ap->array, err));
-    ZR_TRY(zr_io_order(&ap->after, ap->array->h.ctx, t.device_type, t.device_id, foreign,
-                       err));
-out:
-    return st;
+    ZR_CHECK(zr_io_tensor(&t, ap->src, ap->array, err));
+    return zr_io_order(&ap->after, ap->array->h.ctx, t.device_type, t.device_id, foreign,
+                       err);
 }
 
 /* Refuses a limit of memory that the write cannot keep, before the array changes. */

@@ -167,20 +167,18 @@ static zarr_status edit_drop(void *arg, const struct zr_doc *old, struct zr_str 
     static const uint64_t nothing[ZARR_MAX_RANK];
     struct dropping *x = arg;
     struct zr_leftover now;
-    zarr_status st = ZARR_OK;
 
     x->erase = false;
     if (!old)
         return ZARR_OK;
     now = (struct zr_leftover){.found = true};
-    ZR_TRY(parse_record(&now, x->a, old, x->ndim, err));
+    ZR_CHECK(parse_record(&now, x->a, old, x->ndim, err));
     x->erase = now.found && (now.known && x->done->known
                                  ? zr_leftover_is_within(&now, x->ndim, x->done->extent)
                                  : now.known == x->done->known);
     if (x->erase)
         print_record(text, nothing, x->ndim);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Removes the record after what it allows was done. If only versions keep two calls

@@ -43,14 +43,12 @@ zarr_status zr_array_lossy(const zarr_array *a, struct zr_array_state *s, bool *
 {
     const struct zr_layout_key host = {.tensor = ZARR_DEVICE_CPU};
     const struct zr_layout *l = NULL;
-    zarr_status st = ZARR_OK;
 
     *lossy = false;
-    ZR_TRY(zr_array_layout(&l, a, s, &host, err));
+    ZR_CHECK(zr_array_layout(&l, a, s, &host, err));
     for (uint32_t i = 0; i < l->n_levels; i++)
         *lossy = *lossy || zr_chain_lossy(l->level[i].chain, &l->level[i].reps);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- reading boxes ------------------------------------------------------ */
@@ -116,7 +114,6 @@ static zarr_status look_at_box(struct outside_look *l, const uint64_t *low,
     const uint64_t *leaf = l->s->leaf_shape;
     uint64_t at[ZARR_MAX_RANK], count[ZARR_MAX_RANK] = {0};
     int32_t d = 0;
-    zarr_status st = ZARR_OK;
 
     memcpy(at, low, sizeof at);
     while (*yes && d >= 0) {
@@ -125,7 +122,7 @@ static zarr_status look_at_box(struct outside_look *l, const uint64_t *low,
             if (leaf[d] > 0)
                 count[d] = ZR_MIN(count[d], leaf[d] - at[d] % leaf[d]);
         }
-        ZR_TRY(look_at_tile(l, at, count, yes, err));
+        ZR_CHECK(look_at_tile(l, at, count, yes, err));
         for (d = ndim - 1; d >= 0; d--) {
             at[d] += count[d];
             if (at[d] < high[d])
@@ -133,8 +130,7 @@ static zarr_status look_at_box(struct outside_look *l, const uint64_t *low,
             at[d] = low[d];
         }
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_outside_is_fill(const zarr_array *a, struct zr_array_state *larger,

@@ -31,9 +31,8 @@ static zarr_status compute_reach(uint64_t *out, const struct zr_grid *grid,
                                  const struct zr_shape_change *c, zarr_error *err)
 {
     uint64_t unit[ZARR_MAX_RANK];
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_chain_unit(c->before->meta.chain, grid->ndim, unit, err));
+    ZR_CHECK(zr_chain_unit(c->before->meta.chain, grid->ndim, unit, err));
     for (int32_t d = 0; d < grid->ndim; d++) {
         uint64_t n = zr_ceil_div_u64(c->shape[d], unit[d]);
 
@@ -41,8 +40,7 @@ static zarr_status compute_reach(uint64_t *out, const struct zr_grid *grid,
         if (c->shape[d] > grid->shape[d] && zr_mul(n, unit[d], &n) && n <= INT64_MAX)
             out[d] = n;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Grids that list their edges may need more of them for a larger shape. */

@@ -79,9 +79,8 @@ static zarr_status judge_resize(void *arg, struct zr_array_state *now, zarr_erro
     const bool smaller = is_smaller(now, p->shape);
     const struct zr_trim_job job = {.a = p->array, .old = now, .shape = p->shape};
     bool pending = false;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_leftover_read(&p->left, p->array, ndim, p->cancel, err));
+    ZR_CHECK(zr_leftover_read(&p->left, p->array, ndim, p->cancel, err));
     /* no lock keeps out a shrink that has written its record but not yet its shape */
     pending = zr_store_is_by_version(p->array->h.store) &&
               zr_leftover_is_within(&p->left, ndim, now->meta.shape);
@@ -89,14 +88,13 @@ static zarr_status judge_resize(void *arg, struct zr_array_state *now, zarr_erro
     p->note = !p->clear && !p->keep && smaller &&
               !(p->noted && zr_leftover_covers(&p->left, ndim, now->meta.shape));
     if (p->note)
-        ZR_TRY(zr_trim_check(&job, err));
+        ZR_CHECK(zr_trim_check(&job, err));
     if ((p->clear && cuts_chunks(&now->meta.grid, now->meta.shape, NULL)) ||
         (p->note && cuts_chunks(&now->meta.grid, p->shape, now->meta.shape)))
-        ZR_TRY(zr_array_memory_check(p->array, ZARR_DEVICE_CPU, NULL, true, NULL, err));
+        ZR_CHECK(zr_array_memory_check(p->array, ZARR_DEVICE_CPU, NULL, true, NULL, err));
     if (p->clear || p->note)
-        st = needs_work(p, now, err);
-out:
-    return st;
+        return needs_work(p, now, err);
+    return ZARR_OK;
 }
 
 /* Does what is missing. */

@@ -247,7 +247,6 @@ static zarr_status add_outside(struct trim_batch *b, size_t begin, size_t end,
 {
     const struct zr_trim *t = b->t;
     const char *key;
-    zarr_status st = ZARR_OK;
 
     b->n = 0;
     zr_str_clear(&b->text);
@@ -260,7 +259,7 @@ static zarr_status add_outside(struct trim_batch *b, size_t begin, size_t end,
         zr_str_append(&b->text, "", 1);
         b->chunk[b->n++] = chunk;
     }
-    ZR_TRY(zr_str_status(&b->text, err));
+    ZR_CHECK(zr_str_status(&b->text, err));
     key = zr_str_text(&b->text);
     for (size_t i = 0; i < b->n; i++, key += strlen(key) + 1)
         b->op[i] =
@@ -268,8 +267,7 @@ static zarr_status add_outside(struct trim_batch *b, size_t begin, size_t end,
                             .flags = ZARR_STORE_OP_CHUNK | ZARR_STORE_OP_WANT_VERSION,
                             .key = key,
                             .cancel = t->job->cancel};
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Keeps of the batch what is outside of this shape, too, and was found to exist. */

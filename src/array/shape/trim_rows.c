@@ -117,7 +117,6 @@ zarr_status zr_trim_check(const struct zr_trim_job *job, zarr_error *err)
 zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err)
 {
     uint64_t n = 0;
-    zarr_status st = ZARR_OK;
 
     count_kept(t);
     n = count_candidates(t);
@@ -127,9 +126,8 @@ zarr_status zr_trim_find_rows(struct zr_trim *t, zarr_error *err)
     if (t->listed)
         return zr_stored_list(&t->rows, t->a, t->old, t->keep, false, t->job->cancel,
                               err);
-    ZR_TRY(check_probes(n, err));
+    ZR_CHECK(check_probes(n, err));
     for (int32_t d = 0; d < t->rows.ndim; d++)
-        ZR_TRY(add_candidates(t, d, err));
-out:
-    return st;
+        ZR_CHECK(add_candidates(t, d, err));
+    return ZARR_OK;
 }

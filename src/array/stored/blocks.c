@@ -320,14 +320,11 @@ static zarr_status list_objects(struct zr_stored *out, zarr_array *a,
                                 struct zr_array_state *s, bool asks,
                                 const zarr_cancel *cancel, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_stored_list(out, a, s, NULL, asks, cancel, err));
-    ZR_TRY(zr_array_recheck(a, s, cancel, err));
+    ZR_CHECK(zr_stored_list(out, a, s, NULL, asks, cancel, err));
+    ZR_CHECK(zr_array_recheck(a, s, cancel, err));
     if (out->n == 0)
-        ZR_TRY(zr_separator_check(a, s, cancel, err));
-out:
-    return st;
+        ZR_CHECK(zr_separator_check(a, s, cancel, err));
+    return ZARR_OK;
 }
 
 struct chunk_listing {
@@ -391,14 +388,12 @@ static zarr_status emit_missing(void *arg, const uint64_t *chunk, bool *stop,
     struct chunk_listing *l = arg;
     zarr_block_info info = {
         .struct_size = sizeof info, .ndim = l->stored.ndim, .coordinates = chunk};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_cancel_check(l->cancel, err));
-    ZR_TRY(zr_array_key(l->array, l->state, chunk, &l->key, err));
+    ZR_CHECK(zr_cancel_check(l->cancel, err));
+    ZR_CHECK(zr_array_key(l->array, l->state, chunk, &l->key, err));
     info.key = zr_str_text(&l->key);
     *stop = l->fn(l->user, &info) != 0;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status list_chunks(struct chunk_listing *l, zarr_error *err)

@@ -71,18 +71,16 @@ static zarr_status add_stored(struct stored_listing *l, const uint64_t *chunk,
 {
     struct zr_stored *out = l->out;
     const size_t width = (size_t)out->ndim + 1;
-    zarr_status st = ZARR_OK;
 
     if (out->n >= l->limit)
-        ZR_FAIL_LIMIT(l->err, "listing_keys", l->limit,
-                      "more than %" PRIu64 " chunks in a listing", l->limit);
-    ZR_TRY(zr_grow(out->alloc, &out->row, &out->cap, out->n + 1, width * sizeof *out->row,
-                   l->err));
+        return zr_fail_limit(l->err, "listing_keys", l->limit,
+                             "more than %" PRIu64 " chunks in a listing", l->limit);
+    ZR_CHECK(zr_grow(out->alloc, &out->row, &out->cap, out->n + 1,
+                     width * sizeof *out->row, l->err));
     memcpy(out->row + out->n * width, chunk, (width - 1) * sizeof *chunk);
     out->row[out->n * width + width - 1] = bytes;
     out->n++;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- suspects ---- */
@@ -176,12 +174,9 @@ static zarr_status count_foreign(struct zr_stored *out, int like_chunks, uint64_
 zarr_status zr_stored_acquit(struct zr_stored *s, const struct zr_suspect *suspect,
                              zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (int i = 0; i < 2; i++)
-        ZR_TRY(count_foreign(s, i, suspect->n[i], s->keys.ptr + suspect->key[i], err));
-out:
-    return st;
+        ZR_CHECK(count_foreign(s, i, suspect->n[i], s->keys.ptr + suspect->key[i], err));
+    return ZARR_OK;
 }
 
 /* Counts a key that is neither a chunk nor a document, and keeps the first. */

@@ -84,7 +84,6 @@ static bool is_inside(const struct shard_walk *w, const uint64_t *origin)
 static zarr_status walk_entries_of_shard(struct shard_walk *w, zarr_error *err)
 {
     const uint32_t last = w->io->layout->n_levels - 1;
-    zarr_status st = ZARR_OK;
 
     while (w->n > 0) {
         struct shard_frame *f = &w->frame[w->n - 1];
@@ -105,17 +104,16 @@ static zarr_status walk_entries_of_shard(struct shard_walk *w, zarr_error *err)
             continue;
         }
         if (w->n < last) {
-            ZR_TRY(step_into(w, inner.entry, err));
+            ZR_CHECK(step_into(w, inner.entry, err));
             continue;
         }
         entry_origin(w, f, inner.entry, inner.origin);
         if (!f->in_value)
             inner.offset = f->shard->base + x->entry[2 * inner.entry];
         inner.bytes = x->entry[2 * inner.entry + 1];
-        ZR_TRY(w->use->fn(w->use->arg, &inner, err));
+        ZR_CHECK(w->use->fn(w->use->arg, &inner, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_shard_walk(const struct zr_io *io, const struct zr_array_state *s,

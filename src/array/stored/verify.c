@@ -323,13 +323,10 @@ static zarr_status check_suspect(struct verifying *v, const struct zr_suspect *s
 
 static zarr_status check_suspects(struct verifying *v, bool below_file, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (size_t i = 0; i < v->stored.n_suspects && !atomic_load(&v->stopped); i++)
         if (v->stored.suspect[i].below_file == below_file)
-            ZR_TRY(check_suspect(v, &v->stored.suspect[i], err));
-out:
-    return st;
+            ZR_CHECK(check_suspect(v, &v->stored.suspect[i], err));
+    return ZARR_OK;
 }
 
 static void tell_foreign(const struct verifying *v)
