@@ -53,15 +53,13 @@ static zarr_status new_entry(struct consolidated_parse *p, const char *path,
                              struct zr_entry **out, zarr_error *err)
 {
     struct zr_consolidated *c = p->c;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(check_entry_path(path, p->limits, c->alloc, err));
+    ZR_CHECK(check_entry_path(path, p->limits, c->alloc, err));
     if (c->n >= p->cap)
-        ZR_TRY(zr_internal(err));
+        ZR_CHECK(zr_internal(err));
     *out = &c->entry[c->n++];
     **out = (struct zr_entry){.path = path};
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- v3: path -> document ----------------------------------------------- */
@@ -72,18 +70,16 @@ static zarr_status entry_of_v3(struct consolidated_parse *p, const struct zr_jso
     const struct zr_json *type = zr_json_get(v, "node_type");
     struct zr_entry *e = NULL;
     uint64_t format = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(new_entry(p, v->key, &e, err));
+    ZR_CHECK(new_entry(p, v->key, &e, err));
     if (!*e->path || !zr_json_u64(zr_json_get(v, "zarr_format"), &format) || format != 3)
-        ZR_FAIL(err, ZARR_ERR_CORRUPT, "\"%s\" is not a v3 document", v->key);
+        return zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is not a v3 document", v->key);
     e->format = 3;
     e->doc = v;
     e->kind = zr_json_is_text(type, "array")   ? ZARR_NODE_ARRAY
               : zr_json_is_text(type, "group") ? ZARR_NODE_GROUP
                                                : ZARR_NODE_NONE;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- v2: key -> document ------------------------------------------------ */
@@ -92,18 +88,15 @@ static zarr_status entry_for_path(struct consolidated_parse *p, const char *path
                                   size_t n, struct zr_entry **out, zarr_error *err)
 {
     const char *copy = NULL;
-    zarr_status st = ZARR_OK;
 
     *out = zr_map_get_n(&p->by_path, path, n);
     if (*out)
         return ZARR_OK;
     copy = zr_arena_strndup(&p->c->arena, path, n);
     if (!copy)
-        ZR_FAIL_MEMORY(err, n);
-    ZR_TRY(new_entry(p, copy, out, err));
-    ZR_TRY(zr_map_put(&p->by_path, copy, *out, err));
-out:
-    return st;
+        return zr_fail_memory(err, n);
+    ZR_CHECK(new_entry(p, copy, out, err));
+    return zr_map_put(&p->by_path, copy, *out, err);
 }
 
 static zarr_status entry_of_v2(struct consolidated_parse *p, const struct zr_json *v,
@@ -158,20 +151,18 @@ static zarr_status fill_table(struct consolidated_parse *p,
                               zarr_error *err)
 {
     struct zr_consolidated *c = p->c;
-    zarr_status st = ZARR_OK;
 
     p->cap = zr_json_count(metadata);
     c->entry = zr_calloc(c->alloc, ZR_MAX(p->cap, 1), sizeof *c->entry);
     if (!c->entry)
-        ZR_FAIL_MEMORY(err, p->cap * sizeof *c->entry);
+        return zr_fail_memory(err, p->cap * sizeof *c->entry);
     for (const struct zr_json *v = metadata->u.children.first; v; v = v->next) {
         if (strlen(v->key) != v->key_bytes)
-            ZR_FAIL(err, ZARR_ERR_CORRUPT, "\"%s\": a path with a NUL", v->key);
-        ZR_TRY(format == 3 ? entry_of_v3(p, v, err) : entry_of_v2(p, v, err));
+            return zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\": a path with a NUL", v->key);
+        ZR_CHECK(format == 3 ? entry_of_v3(p, v, err) : entry_of_v2(p, v, err));
     }
     finish_table(c);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_consolidated_parse(struct zr_consolidated **out, struct zr_parsed *parsed,

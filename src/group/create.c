@@ -48,14 +48,11 @@ static zarr_status read_group_spec(zarr_group_spec *out, const zarr_group_spec *
     const uint32_t known = ZARR_GROUP_OVERWRITE | ZARR_GROUP_NO_PARENTS |
                            ZARR_GROUP_IF_MISSING | ZARR_GROUP_CLAIM |
                            ZARR_GROUP_CONSOLIDATED;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), spec, ZR_TAIL_REFUSE,
-                          "zarr_group_spec", err));
-    ZR_TRY(zr_flags_check(out->flags, known, "group", err));
-    ZR_TRY(zr_format_check(out->zarr_format, err));
-out:
-    return st;
+    ZR_CHECK(zr_struct_read(out, sizeof *out, 2 * sizeof(uint32_t), spec, ZR_TAIL_REFUSE,
+                            "zarr_group_spec", err));
+    ZR_CHECK(zr_flags_check(out->flags, known, "group", err));
+    return zr_format_check(out->zarr_format, err);
 }
 
 /* Opens the group that made the creation fail. Its format counts only if the caller asked

@@ -44,17 +44,15 @@ static zarr_status emit_entry(struct walk_call *c, const struct zr_entry *e,
 {
     zarr_node_item item = {
         .kind = e->kind, .zarr_format = e->format, .depth = (int32_t)zr_path_depth(rest)};
-    zarr_status st = ZARR_OK;
 
     (void)zr_path_key(&c->path, c->group->h.path, rest, NULL);
     zr_str_clear(&c->text);
     zr_json_write(e->doc, ZR_META_INDENT, &c->text);
-    ZR_TRY(zr_str_status(&c->path, err));
-    ZR_TRY(zr_str_status(&c->text, err));
+    ZR_CHECK(zr_str_status(&c->path, err));
+    ZR_CHECK(zr_str_status(&c->text, err));
     item.metadata = zr_str_text(&c->text);
     walk_emit(c, &item);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status walk_entries(struct walk_call *c, zarr_error *err)
@@ -62,7 +60,6 @@ static zarr_status walk_entries(struct walk_call *c, zarr_error *err)
     const struct zr_consolidated *cons = c->state->cons;
     const char *prefix = c->state->prefix, *skipped = NULL;
     const size_t skip = *prefix ? strlen(prefix) + 1 : 0;
-    zarr_status st = ZARR_OK;
 
     for (size_t i = *prefix ? zr_consolidated_seek(cons, prefix) : 0; i < cons->n; i++) {
         const struct zr_entry *e = &cons->entry[i];
@@ -75,14 +72,13 @@ static zarr_status walk_entries(struct walk_call *c, zarr_error *err)
             continue;
         if (skipped && zr_key_is_below(e->path, skipped))
             continue;
-        ZR_TRY(zr_cancel_check(c->cancel, err));
-        ZR_TRY(emit_entry(c, e, e->path + skip, err));
+        ZR_CHECK(zr_cancel_check(c->cancel, err));
+        ZR_CHECK(emit_entry(c, e, e->path + skip, err));
         if (walk_stopped(c))
             break;
         skipped = c->answer == ZARR_WALK_SKIP ? e->path : NULL;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- in the store ------------------------------------------------------- */
@@ -116,16 +112,14 @@ static zarr_status emit_child(struct walk_call *c, const struct zr_children *lev
         .depth = (int32_t)depth,
         .metadata = child->found.doc.text,
     };
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_path_key(&c->path, level->path, child->name, err));
+    ZR_CHECK(zr_path_key(&c->path, level->path, child->name, err));
     if (child->st != ZARR_OK) {
         item.kind = ZARR_NODE_NONE;
         zr_log(&c->group->h.ctx->log, ZARR_LOG_WARN, "%s", child->err.message);
     }
     walk_emit(c, &item);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Enters the group that was told last. If its members may not be listed, tells it again,

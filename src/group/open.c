@@ -57,17 +57,14 @@ out:
 zarr_status zr_group_options_read(zarr_group_open_options *o,
                                   const zarr_group_open_options *opts, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
-                          "zarr_group_open_options", err));
-    ZR_TRY(zr_flags_check(o->flags, 0, "group options", err));
-    ZR_TRY(zr_format_check(o->zarr_format, err));
+    ZR_CHECK(zr_struct_read(o, sizeof *o, 2 * sizeof(uint32_t), opts, ZR_TAIL_REFUSE,
+                            "zarr_group_open_options", err));
+    ZR_CHECK(zr_flags_check(o->flags, 0, "group options", err));
+    ZR_CHECK(zr_format_check(o->zarr_format, err));
     if (o->consolidated > ZARR_CONSOLIDATED_NEVER)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "%" PRIu32 " is not one of ZARR_CONSOLIDATED_*",
-                o->consolidated);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "%" PRIu32 " is not one of ZARR_CONSOLIDATED_*", o->consolidated);
+    return ZARR_OK;
 }
 
 static zarr_status load_found_group(zarr_group *g, struct zr_found *found, int32_t format,
@@ -141,16 +138,14 @@ static zarr_status open_group_first(zarr_group **out, zarr_store *store, const c
     struct zr_find how = {.store = store, .first = first};
     zarr_group_open_options o;
     zarr_group *g = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_group_options_read(&o, opts, err));
-    ZR_TRY(group_new(&g, store, path, &o, err));
+    ZR_CHECK(zr_group_options_read(&o, opts, err));
+    ZR_CHECK(group_new(&g, store, path, &o, err));
     how.format = o.zarr_format;
     how.cancel = o.cancel;
     how.v2 = zr_group_v2_documents(&o);
     return end_group_open(out, g, load_group(g, &how, err), err);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zarr_group_open(zarr_group **out, zarr_store *store, const char *path,
@@ -166,12 +161,10 @@ zarr_status zr_group_open_found(zarr_group **out, zarr_store *store, const char 
                                 zarr_error *err)
 {
     zarr_group *g = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(group_new(&g, store, path, o, err));
+    ZR_CHECK(group_new(&g, store, path, o, err));
     return end_group_open(out, g, load_found_group(g, found, o->zarr_format, err), err);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Opens a group from its parent's consolidated metadata, without a request. */

@@ -125,14 +125,12 @@ static zarr_status consolidated_of_v3(struct zr_group_state *s, const zarr_limit
                                       zarr_error *err)
 {
     const struct zr_json *map = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(
+    ZR_CHECK(
         zr_consolidated_map(&map, 3, zr_json_get(s->root, "consolidated_metadata"), err));
     if (map)
-        ZR_TRY(zr_consolidated_parse(&s->cons, s->parsed, map, 3, limits, err));
-out:
-    return st;
+        ZR_CHECK(zr_consolidated_parse(&s->cons, s->parsed, map, 3, limits, err));
+    return ZARR_OK;
 }
 
 static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group *g,
