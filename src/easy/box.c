@@ -77,18 +77,16 @@ static zarr_status box_select(struct box *b, const uint64_t *start, const uint64
 static zarr_status box_field(struct box *b, const char *name, zarr_error *err)
 {
     zarr_dtype_field field = ZARR_DTYPE_FIELD_INIT;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zarr_dtype_field_find(b->stored, name, &field, err));
+    ZR_CHECK(zarr_dtype_field_find(b->stored, name, &field, err));
     if (field.ndim > ZARR_MAX_RANK - b->ndim)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "a box of %d dimensions and a field of %d more: at most %d", (int)b->ndim,
-                (int)field.ndim, ZARR_MAX_RANK);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "a box of %d dimensions and a field of %d more: at most %d",
+                       (int)b->ndim, (int)field.ndim, ZARR_MAX_RANK);
     memcpy(b->shape + b->ndim, field.shape, (size_t)field.ndim * sizeof *b->shape);
     b->ndim += field.ndim;
     b->stored = field.dtype;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- data types ------------------------------------------------------------ */
@@ -124,20 +122,17 @@ static zarr_status box_types(struct box *b, const char *data_type, bool write,
                              zarr_error *err)
 {
     zarr_io_options o;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&o, sizeof o, 2 * sizeof(uint32_t), b->opts, ZR_TAIL_REFUSE,
-                          "zarr_io_options", err));
+    ZR_CHECK(zr_struct_read(&o, sizeof o, 2 * sizeof(uint32_t), b->opts, ZR_TAIL_REFUSE,
+                            "zarr_io_options", err));
     b->stored = zarr_array_dtype(b->array);
     if (o.field)
-        ZR_TRY(box_field(b, o.field, err));
+        ZR_CHECK(box_field(b, o.field, err));
     b->wanted = b->stored;
     if (data_type)
-        ZR_TRY(zarr_dtype_find_order(&b->wanted, zarr_array_context(b->array), data_type,
-                                     &b->order, err));
-    ZR_TRY(box_conversion(b, write, err));
-out:
-    return st;
+        ZR_CHECK(zarr_dtype_find_order(&b->wanted, zarr_array_context(b->array),
+                                       data_type, &b->order, err));
+    return box_conversion(b, write, err);
 }
 
 /* ---- memory ---------------------------------------------------------------- */
@@ -161,12 +156,8 @@ static zarr_status box_room(struct box *b, const struct box_memory *m, zarr_erro
 static zarr_status box_prepare(struct box *b, const struct box_memory *m, bool write,
                                zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(box_types(b, m->data_type, write, err));
-    ZR_TRY(box_room(b, m, err));
-out:
-    return st;
+    ZR_CHECK(box_types(b, m->data_type, write, err));
+    return box_room(b, m, err);
 }
 
 /* Describes elements of the array's type, or of the caller's if nothing is converted. */
@@ -192,17 +183,15 @@ static zarr_status read_elements(struct box *b, const zarr_selection *sel, void 
 {
     uint8_t *stored = data;
     zarr_tensor tensor;
-    zarr_status st = ZARR_OK;
 
     if (b->converts && b->n_items > 0)
         stored += b->bytes - b->n_items * zarr_dtype_item_bytes(b->stored);
     box_describe(&tensor, b, stored);
-    ZR_TRY(zarr_array_read(b->array, sel, &tensor, b->opts, err));
+    ZR_CHECK(zarr_array_read(b->array, sel, &tensor, b->opts, err));
     if (b->converts)
-        st = zr_codecs_cast(data, &b->to, stored, &b->from, box_parts(b),
-                            zarr_array_context(b->array)->alloc, err);
-out:
-    return st;
+        return zr_codecs_cast(data, &b->to, stored, &b->from, box_parts(b),
+                              zarr_array_context(b->array)->alloc, err);
+    return ZARR_OK;
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the header says why */

@@ -16,18 +16,16 @@ static zarr_status context_or_default(zarr_context **out, zarr_context *ctx,
                                       zarr_error *err)
 {
     zarr_context *first = NULL;
-    zarr_status st = ZARR_OK;
 
     *out = ctx ? ctx : atomic_load(&default_context);
     if (*out)
         return ZARR_OK;
-    ZR_TRY(zarr_context_create(out, NULL, err));
+    ZR_CHECK(zarr_context_create(out, NULL, err));
     if (!atomic_compare_exchange_strong(&default_context, &first, *out)) {
         zarr_context_free(*out);
         *out = first;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The place of a node, and how its store and its handle are opened. */
@@ -256,14 +254,11 @@ zarr_status zarr_create_group(zarr_group **out, zarr_context *ctx, const char *l
 {
     zarr_group_spec spec = {.struct_size = sizeof spec};
     int found = CREATE_NEW;
-    zarr_status st = ZARR_OK;
 
     *out = NULL;
-    ZR_TRY(find_create_mode(mode, &found, err));
+    ZR_CHECK(find_create_mode(mode, &found, err));
     spec.flags = found == CREATE_OVER ? ZARR_GROUP_OVERWRITE | ZARR_GROUP_CONSOLIDATED
                  : found == CREATE_OR_OPEN ? ZARR_GROUP_IF_MISSING
                                            : 0;
-    ZR_TRY(zarr_create_group_with(out, ctx, location, &spec, NULL, err));
-out:
-    return st;
+    return zarr_create_group_with(out, ctx, location, &spec, NULL, err);
 }
