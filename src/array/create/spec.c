@@ -122,11 +122,9 @@ out:
     return st;
 }
 
-/* ---- the chunk shape if the caller gives none ----
- *
- * About 1 MiB decoded, with edges that are powers of two or the whole dimension. The
- * longest edge is halved until the chunk is small enough, so chunks tend to cubes and
- * serve slices in any direction. */
+/* The chunk shape if the caller gives none: about 1 MiB decoded, with edges that are
+ * powers of two or the whole dimension. The longest edge is halved until the chunk is
+ * small enough, so chunks tend to cubes and serve slices in any direction. */
 enum {
     GUESS_BYTES = 1 << 20
 };
