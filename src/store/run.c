@@ -148,6 +148,11 @@ static zarr_status run_check_parts(const zarr_store *s, const zarr_store_op *op,
 {
     uint64_t end;
 
+    if (op->verb == ZARR_STORE_GET &&
+        !zr_store_can_key(s, op->key, ZARR_STORE_CAP_READ_PARTS))
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: stores of kind %s read no parts before their commit", op->key,
+                       s->name);
     if (!zr_store_can_key(s, op->key, ZARR_STORE_CAP_PARTS))
         return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: stores of kind %s take no parts",
                        op->key, s->name);
@@ -163,17 +168,6 @@ static zarr_status run_check_parts(const zarr_store *s, const zarr_store_op *op,
         return zr_fail(err, ZARR_ERR_INVALID, "%s: a commit of parts with memory",
                        op->key);
     return ZARR_OK;
-}
-
-/* A GET of parts that are not committed. */
-static zarr_status run_check_get_parts(const zarr_store *s, const zarr_store_op *op,
-                                       zarr_error *err)
-{
-    if (!zr_store_can_key(s, op->key, ZARR_STORE_CAP_READ_PARTS))
-        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                       "%s: stores of kind %s read no parts before their commit", op->key,
-                       s->name);
-    return run_check_parts(s, op, err);
 }
 
 static zarr_status run_check_write(const zarr_store *s, const zarr_store_op *op,
@@ -243,7 +237,7 @@ zarr_status zr_op_check(const zarr_store *s, const zarr_store_op *op, zarr_error
     if (!reads)
         ZR_TRY(run_check_write(s, op, err));
     else if ((op->flags & ZARR_STORE_OP_IN_PARTS) && op->verb == ZARR_STORE_GET)
-        ZR_TRY(run_check_get_parts(s, op, err));
+        ZR_TRY(run_check_parts(s, op, err));
     if (op->mem.bytes > 0 && !op->mem.handle && op->mem.device_type == ZARR_DEVICE_CPU &&
         (op->verb == ZARR_STORE_GET || op->verb == ZARR_STORE_PUT ||
          op->verb == ZARR_STORE_PUT_PART || op->verb == ZARR_STORE_APPEND))
@@ -274,34 +268,41 @@ static uint64_t run_least(const zarr_store_op *op)
     return n;
 }
 
-void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
+/* What is wrong with the result of an operation that succeeded. */
+static zarr_status run_check_result(const zarr_store *s, const zarr_store_op *op,
+                                    zarr_error *err)
 {
     const uint64_t most = ZR_MIN(op->mem.bytes, op->length), least = run_least(op);
+    const bool gets = op->verb == ZARR_STORE_GET;
 
-    if (op->status == ZARR_OK && op->verb == ZARR_STORE_GET && op->done_bytes > most)
-        op->status = zr_fail(err, ZARR_ERR_INTERNAL,
-                             "%s: the %s store gave more bytes than were asked for",
-                             op->key, s->name);
-    if (op->status == ZARR_OK && op->verb == ZARR_STORE_GET && op->done_bytes < least)
-        op->status = zr_fail(err, ZARR_ERR_IO,
-                             "%s: the %s store gave %" PRIu64 " of %" PRIu64 " bytes",
-                             op->key, s->name, op->done_bytes, least);
-    if (op->status == ZARR_OK && op->verb == ZARR_STORE_STAT &&
-        op->object_bytes == UINT64_MAX)
-        op->status =
-            zr_fail(err, ZARR_ERR_IO, "%s: the %s store does not tell the length",
-                    op->key, s->name);
+    if (gets && op->done_bytes > most)
+        return zr_fail(err, ZARR_ERR_INTERNAL,
+                       "%s: the %s store gave more bytes than were asked for", op->key,
+                       s->name);
+    if (gets && op->done_bytes < least)
+        return zr_fail(err, ZARR_ERR_IO,
+                       "%s: the %s store gave %" PRIu64 " of %" PRIu64 " bytes", op->key,
+                       s->name, op->done_bytes, least);
+    if (op->verb == ZARR_STORE_STAT && op->object_bytes == UINT64_MAX)
+        return zr_fail(err, ZARR_ERR_IO, "%s: the %s store does not tell the length",
+                       op->key, s->name);
     /* A store may leave done_bytes of a write at 0. */
-    if (op->status == ZARR_OK && op->verb != ZARR_STORE_GET && op->done_bytes != 0 &&
-        op->done_bytes < op->mem.bytes)
-        op->status = zr_fail(err, ZARR_ERR_IO,
-                             "%s: the %s store kept %" PRIu64 " of %" PRIu64 " bytes",
-                             op->key, s->name, op->done_bytes, op->mem.bytes);
-    if (op->status == ZARR_OK && op->version.bytes[0] >= sizeof op->version.bytes)
-        op->status =
-            zr_fail(err, ZARR_ERR_INTERNAL,
-                    "%s: the %s store gave a version of %d bytes, at most %zu fit",
-                    op->key, s->name, op->version.bytes[0], sizeof op->version.bytes - 1);
+    if (!gets && op->done_bytes != 0 && op->done_bytes < op->mem.bytes)
+        return zr_fail(err, ZARR_ERR_IO,
+                       "%s: the %s store kept %" PRIu64 " of %" PRIu64 " bytes", op->key,
+                       s->name, op->done_bytes, op->mem.bytes);
+    if (op->version.bytes[0] >= sizeof op->version.bytes)
+        return zr_fail(err, ZARR_ERR_INTERNAL,
+                       "%s: the %s store gave a version of %d bytes, at most %zu fit",
+                       op->key, s->name, op->version.bytes[0],
+                       sizeof op->version.bytes - 1);
+    return ZARR_OK;
+}
+
+void zr_op_distrust(const zarr_store *s, zarr_store_op *op, zarr_error *err)
+{
+    if (op->status == ZARR_OK)
+        op->status = run_check_result(s, op, err);
     if (op->status == ZARR_OK)
         return;
     op->done_bytes = 0;
