@@ -104,7 +104,7 @@ static zarr_status context_init_engine(zarr_context *ctx, const zarr_context_opt
         ctx->engine.wave_bytes = CONTEXT_WAVE_BYTES;
         ctx->engine.device_wave_bytes = CONTEXT_DEVICE_WAVE_BYTES;
     }
-    ZR_CHECK(zr_engine_init(&ctx->engine, err));
+    zr_engine_init(&ctx->engine);
     if (o->max_threads > zr_cpu_count())
         zr_pool_want(o->max_threads);
     return ZARR_OK;

@@ -5,9 +5,8 @@
  */
 #include "pipe/request/request.h"
 
-zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
+void zr_engine_init(struct zr_engine *e)
 {
-    ZR_UNUSED(err);
     zr_budget_init(&e->unsized_budget, e->budget->total);
     zr_holders_init(&e->holders, e->budget->total);
     zr_mutex_init(&e->workers.mutex);
@@ -16,7 +15,6 @@ zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err)
     zr_device_budgets_init(&e->devices);
     e->fork = (struct zr_fork_hook){.mutex = &e->workers.mutex};
     zr_fork_hook_add(&e->fork);
-    return ZARR_OK;
 }
 
 void zr_engine_deinit(struct zr_engine *e)

@@ -75,7 +75,7 @@ struct zr_engine {
     struct zr_fork_hook fork; /* keeps the list consistent in a forked child */
 };
 /* All pointers in *e are borrowed and must outlive the engine. */
-zarr_status zr_engine_init(struct zr_engine *e, zarr_error *err);
+void zr_engine_init(struct zr_engine *e);
 void zr_engine_deinit(struct zr_engine *e);
 void zr_engine_trim(
     struct zr_engine *e); /* Releases idle worker contexts, streams and pool blocks. */
