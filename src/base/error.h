@@ -69,7 +69,8 @@ zarr_status zr_fail_memory(zarr_error *err, uint64_t bytes);
 zarr_status zr_fail_limit(zarr_error *err, const char *name, uint64_t value,
                           const char *fmt, ...) ZARR_PRINTF(4, 5);
 /* Puts text before the message that err has: "<prefix>: <message>".
- * Sets the code to `status` and returns it; os_code and item stay. */
+ * Sets the code to `status` and returns it; os_code and item stay. Does nothing if status
+ * is OK. */
 zarr_status zr_prefix(zarr_error *err, zarr_status status, const char *fmt, ...)
     ZARR_PRINTF(3, 4);
 /* The same, and says which parts the text has; the offsets count from its beginning. A

@@ -139,7 +139,6 @@ static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
 {
     const char *bare = text[0] && strchr("<>|=", text[0]) ? text + 1 : text;
     const struct zr_dtype_entry *e = zr_map_get(&r->v2, bare);
-    zarr_status st = ZARR_OK;
 
     *out = NULL;
     *byte_order = order_from_mark(text[0]);
@@ -148,13 +147,12 @@ static zarr_status by_v2(struct zr_dtype_registry *r, const char *text,
     if (!e && (bare == text || *bare != '[')) /* a list follows no byte order */
         e = zr_family_of_v2(r, bare);
     if (!e)
-        goto out;
+        return ZARR_OK;
     if (e->fixed)
         *out = e->fixed;
     else
-        ZR_TRY(member(r, e, NULL, NULL, bare, out, err));
-out:
-    return st;
+        ZR_CHECK(member(r, e, NULL, NULL, bare, out, err));
+    return ZARR_OK;
 }
 
 /* Makes a struct from a v2 list of fields. */

@@ -111,18 +111,15 @@ static zarr_status table_text(const struct zarr_dtype *t, uint32_t what, char **
                               zarr_error *err)
 {
     const zarr_dtype_vtable *vt = &t->entry->vt;
-    zarr_status st = ZARR_OK;
     size_t n = 0, m = 0;
 
-    ZR_TRY(vt->write(&t->info, what, NULL, 0, &n, err));
+    ZR_CHECK(vt->write(&t->info, what, NULL, 0, &n, err));
     if (n == 0)
-        goto out;
+        return ZARR_OK;
     *text = zr_malloc(t->alloc, n + 1);
     if (!*text)
-        ZR_FAIL_MEMORY(err, n + 1);
-    st = vt->write(&t->info, what, *text, n + 1, &m, err);
-out:
-    return st;
+        return zr_fail_memory(err, n + 1);
+    return vt->write(&t->info, what, *text, n + 1, &m, err);
 }
 
 /* Makes the text from the table's constant name, and from the configuration of a type

@@ -120,19 +120,16 @@ static zarr_status parse_pair(const zarr_dtype_info *info, int format,
                               const struct zr_json *v, void *element, zarr_error *err)
 {
     uint8_t *imaginary = (uint8_t *)element + real_form(info)->bytes;
-    zarr_status st = ZARR_OK;
 
     if (!zr_json_is(v, ZR_JSON_ARRAY)) { /* old files have the real part alone */
-        ZR_TRY(parse_float(info, format, v, v, element, err));
+        ZR_CHECK(parse_float(info, format, v, v, element, err));
         memset(imaginary, 0, real_form(info)->bytes);
-        goto out;
+        return ZARR_OK;
     }
     if (zr_json_count(v) != 2)
-        ZR_TRY(zr_value_refuse(info, v, "a pair [real, imaginary] is expected", err));
-    ZR_TRY(parse_float(info, format, zr_json_at(v, 0), v, element, err));
-    ZR_TRY(parse_float(info, format, zr_json_at(v, 1), v, imaginary, err));
-out:
-    return st;
+        ZR_CHECK(zr_value_refuse(info, v, "a pair [real, imaginary] is expected", err));
+    ZR_CHECK(parse_float(info, format, zr_json_at(v, 0), v, element, err));
+    return parse_float(info, format, zr_json_at(v, 1), v, imaginary, err);
 }
 
 static zarr_status real_from_json(const zarr_dtype_info *info, int format,

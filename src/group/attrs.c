@@ -101,8 +101,7 @@ static zarr_status change_group(zarr_group *group, struct zr_attrs_change *chang
     change->commit = commit_group_change;
     change->arg = &c;
     st = zr_attrs_change(group->h.store, group->h.path, change, err);
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, group->h.path);
+    zr_path_prefix(err, st, group->h.path);
     zr_group_state_free(c.after);
     zr_group_state_free(c.before);
     return st;

@@ -104,25 +104,23 @@ static zarr_status entry_of_v2(struct consolidated_parse *p, const struct zr_jso
 {
     const char *name = zr_path_name(v->key);
     struct zr_entry *e = NULL;
-    zarr_status st = ZARR_OK;
 
     if (!zr_streq(name, ZR_DOC_ARRAY) && !zr_streq(name, ZR_DOC_GROUP) &&
         !zr_streq(name, ZR_DOC_ATTRS))
         return ZARR_OK;
-    ZR_TRY(entry_for_path(p, v->key, zr_path_parent_bytes(v->key), &e, err));
+    ZR_CHECK(entry_for_path(p, v->key, zr_path_parent_bytes(v->key), &e, err));
     if (!zr_json_is(v, ZR_JSON_OBJECT))
-        ZR_FAIL(err, ZARR_ERR_CORRUPT, "\"%s\" is not a JSON object", v->key);
+        return zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is not a JSON object", v->key);
     e->format = 2;
     if (zr_streq(name, ZR_DOC_ATTRS)) {
         e->attrs = v;
-        goto out;
+        return ZARR_OK;
     }
     if (e->doc)
-        ZR_FAIL(err, ZARR_ERR_CORRUPT, "\"%s\" is both array and group", e->path);
+        return zr_fail(err, ZARR_ERR_CORRUPT, "\"%s\" is both array and group", e->path);
     e->doc = v;
     e->kind = zr_streq(name, ZR_DOC_ARRAY) ? ZARR_NODE_ARRAY : ZARR_NODE_GROUP;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- the table ---------------------------------------------------------- */

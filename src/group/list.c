@@ -97,8 +97,7 @@ static zarr_status walk_push(struct walk_stack *s, zarr_store *store, const char
 
     ZR_TRY(zr_grow(s->alloc, &s->level, &s->cap, s->n + 1, sizeof *s->level, err));
     st = zr_children_open(&s->level[s->n++], store, path, first, &s->seen, err);
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, path);
+    zr_path_prefix(err, st, path);
 out:
     return st;
 }

@@ -159,8 +159,7 @@ static zarr_status consolidated_of_v2(struct zr_group_state *s, const zarr_group
         st = zr_consolidated_map(&map, 2, parsed->json.root, err);
     if (st == ZARR_OK && map)
         st = zr_consolidated_parse(&s->cons, parsed, map, 2, limits, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, "%s", name);
+    zr_prefix(err, st, "%s", name);
 out:
     zr_parsed_free(parsed);
     zr_doc_deinit(&doc);

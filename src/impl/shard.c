@@ -296,20 +296,18 @@ static zarr_status decode_chunk(const struct shard_self *self,
                                 zarr_error *err)
 {
     zarr_memory src = {0}, dst = zr_mem_of_host(to, self->chunk_bytes);
-    zarr_status st = ZARR_OK;
 
     if (pair[0] == ZR_INDEX_MISSING) {
         shard_fill(self, to, self->chunk_bytes);
-        goto out;
+        return ZARR_OK;
     }
     src = zr_mem_of_host((void *)(uintptr_t)(io->src + pair[0]), pair[1]);
-    ZR_TRY(zarr_codec_runner_decode(self->inner, exec, &src, &dst, err));
+    ZR_CHECK(zarr_codec_runner_decode(self->inner, exec, &src, &dst, err));
     if (dst.bytes != self->chunk_bytes)
-        ZR_TRY(zr_internal(err));
+        ZR_CHECK(zr_internal(err));
     if (self->variable)
-        ZR_TRY(keep_items(self, k, exec->inner, to, err));
-out:
-    return st;
+        ZR_CHECK(keep_items(self, k, exec->inner, to, err));
+    return ZARR_OK;
 }
 
 static zarr_status decode_index(const struct shard_self *self,

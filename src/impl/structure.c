@@ -148,13 +148,12 @@ static zarr_status permute_one(const struct array_self *self,
                                zarr_error *err)
 {
     size_t index[ZARR_MAX_RANK] = {0}, at = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(array_check(self, io, "transpose", err));
+    ZR_CHECK(array_check(self, io, "transpose", err));
     if (self->varies) { /* one dimension: nothing moves */
         memcpy(io->dst, io->src, io->src_bytes);
         *used = io->src_bytes;
-        goto out;
+        return ZARR_OK;
     }
     for (size_t i = 0; i < self->n_items; i++) {
         uint8_t *dst = io->dst + (encode ? i * self->item_bytes : at);
@@ -169,8 +168,7 @@ static zarr_status permute_one(const struct array_self *self,
         }
     }
     *used = io->src_bytes;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 ZR_JOBS_BOTH_WAYS(permute)

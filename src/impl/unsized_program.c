@@ -141,22 +141,20 @@ static zarr_status encode_room(const struct unsized_step *s, const zarr_codec_jo
                                uint64_t *room, zarr_error *err)
 {
     const struct zr_stage *stage = s->stage;
-    zarr_status st = ZARR_OK;
 
     *room = step_hint(s, job);
     if (*room)
-        goto out;
+        return ZARR_OK;
     *room = s->p->unsized ? UINT64_MAX : stage->in_bytes;
     if (stage->spec.vt->kind == ZARR_CODEC_BYTES_BYTES)
-        ZR_TRY(zr_spec_bound(&stage->spec, job->src.bytes, room, err));
+        ZR_CHECK(zr_spec_bound(&stage->spec, job->src.bytes, room, err));
     else if (!stage->out_exact) /* an array of any length: its bound is far too large */
         *room = ZR_MIN(ZR_MIN(*room, stage->in_bytes),
                        ZR_MAX(times(job->src.bytes, GROW_ARRAY), (uint64_t)GROW_LEAST));
     if (*room == UINT64_MAX)
         *room = ZR_MIN(ZR_MAX(times(job->src.bytes, GROW_FACTOR), (uint64_t)GROW_LEAST),
                        stage->in_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status step_fail_limit(const struct unsized_step *s, zarr_status st,

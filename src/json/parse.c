@@ -67,15 +67,14 @@ static zarr_status reserve_slots(struct zr_json_keys *k, size_t n, size_t *used,
 static zarr_status keys_check(struct zr_json_keys *k, const struct zr_json *object,
                               const struct zr_json **twice, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     size_t cap = 0;
 
     *twice = NULL;
     if (object->u.children.n <= PAIRS_MAX) {
         *twice = check_pairs(object);
-        goto out;
+        return ZARR_OK;
     }
-    ZR_TRY(reserve_slots(k, object->u.children.n, &cap, err));
+    ZR_CHECK(reserve_slots(k, object->u.children.n, &cap, err));
     for (const struct zr_json *v = object->u.children.first; v && !*twice; v = v->next) {
         size_t at = (size_t)zr_map_hash(v->key, v->key_bytes) & (cap - 1);
 
@@ -85,8 +84,7 @@ static zarr_status keys_check(struct zr_json_keys *k, const struct zr_json *obje
             *twice = v;
         k->slots[at] = v;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The limits that apply if a member of zarr_limits is zero; zarrc/limits.h documents

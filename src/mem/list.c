@@ -38,24 +38,22 @@ static zarr_status runs_copy(const struct zr_memory_registry *r, const zarr_memo
 {
     const struct zr_backend *be = NULL;
     struct zr_route way;
-    zarr_status st = ZARR_OK;
     uint64_t bytes = 0;
     void *handle = NULL;
 
-    ZR_TRY(zr_route_find(&way, r, dst->device_type, src->device_type, err));
+    ZR_CHECK(zr_route_find(&way, r, dst->device_type, src->device_type, err));
     be = zr_route_backend(&way);
-    ZR_TRY(zr_stream_handle(s, be, &handle, err));
+    ZR_CHECK(zr_stream_handle(s, be, &handle, err));
     if (!be) { /* inside the host, or between two devices */
         for (uint64_t i = 0; i < n; i++)
-            ZR_TRY(zr_mem_copy_bytes(r, &dst[i], &src[i], dst[i].bytes, c, err));
-        goto out;
+            ZR_CHECK(zr_mem_copy_bytes(r, &dst[i], &src[i], dst[i].bytes, c, err));
+        return ZARR_OK;
     }
-    ZR_TRY(zr_backend_copy_list(be, dst, src, n, handle, c, err));
+    ZR_CHECK(zr_backend_copy_list(be, dst, src, n, handle, c, err));
     for (uint64_t i = 0; i < n; i++)
         bytes += dst[i].bytes;
     zr_route_count(c, way.kind, n, bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_mem_copy_list(const struct zr_memory_registry *r, const zarr_memory *dst,
@@ -133,35 +131,33 @@ static zarr_status boxes_copy(const struct zr_memory_registry *r, const zarr_box
 {
     const struct zr_backend *be = NULL;
     struct zr_route way;
-    zarr_status st = ZARR_OK;
     bool done = false;
     void *handle = NULL;
 
-    ZR_TRY(zr_route_find(&way, r, boxes->dst.mem.device_type, boxes->src.mem.device_type,
-                         err));
+    ZR_CHECK(zr_route_find(&way, r, boxes->dst.mem.device_type,
+                           boxes->src.mem.device_type, err));
     be = zr_route_backend(&way);
     if (be && !zr_route_repeats(boxes)) {
-        ZR_TRY(zr_stream_handle(s, be, &handle, err));
-        ZR_TRY(zr_backend_copy_boxes(be, boxes, n, handle, &done, err));
+        ZR_CHECK(zr_stream_handle(s, be, &handle, err));
+        ZR_CHECK(zr_backend_copy_boxes(be, boxes, n, handle, &done, err));
         if (done)
             zr_count_call(c);
         else if (way.kind != ZR_ROUTE_DEVICE && n > 1)
-            ZR_TRY(zr_pack_copy(r,
-                                &(struct zr_pack_list){.be = be,
-                                                       .boxes = boxes,
-                                                       .n = n,
-                                                       .bytes = bytes,
-                                                       .up = way.kind == ZR_ROUTE_UP},
-                                s, c, &done, err));
+            ZR_CHECK(zr_pack_copy(r,
+                                  &(struct zr_pack_list){.be = be,
+                                                         .boxes = boxes,
+                                                         .n = n,
+                                                         .bytes = bytes,
+                                                         .up = way.kind == ZR_ROUTE_UP},
+                                  s, c, &done, err));
     }
     if (done) {
         zr_route_count(c, way.kind, n, bytes);
-        goto out;
+        return ZARR_OK;
     }
     for (uint64_t i = 0; i < n; i++)
-        ZR_TRY(zr_box_copy(r, &boxes[i], s, c, err));
-out:
-    return st;
+        ZR_CHECK(zr_box_copy(r, &boxes[i], s, c, err));
+    return ZARR_OK;
 }
 
 zarr_status zr_box_copy_list(const struct zr_memory_registry *r, const zarr_box *boxes,
@@ -229,27 +225,25 @@ static zarr_status runs_equal(const struct zr_memory_registry *r,
                               struct zr_copy_counters *c, zarr_error *err)
 {
     const struct zr_backend *be = NULL;
-    zarr_status st = ZARR_OK;
     bool done = false;
     void *handle = NULL;
 
-    ZR_TRY(zr_backend_find(r, l->src->device_type, &be, err));
+    ZR_CHECK(zr_backend_find(r, l->src->device_type, &be, err));
     if (!zr_device_is_host(r, l->src->device_type)) {
-        ZR_TRY(zr_stream_handle(s, be, &handle, err));
-        ZR_TRY(zr_backend_equal_list(be, l, handle, &done, err));
+        ZR_CHECK(zr_stream_handle(s, be, &handle, err));
+        ZR_CHECK(zr_backend_equal_list(be, l, handle, &done, err));
         if (done) {
             zr_count_call(c);
-            goto out;
+            return ZARR_OK;
         }
-        ZR_TRY(zr_stream_sync(s, err));
+        ZR_CHECK(zr_stream_sync(s, err));
         return zr_host_equal_list(r, be, l, c, err);
     }
-    ZR_TRY(zr_stream_sync(s, err));
+    ZR_CHECK(zr_stream_sync(s, err));
     for (uint64_t i = 0; i < l->n; i++)
         l->equal[i] = zr_all_equal(zr_mem_at(&l->src[i]), l->src[i].bytes / l->item_bytes,
                                    l->pattern, l->item_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_mem_equal_list(const struct zr_memory_registry *r,

@@ -128,23 +128,21 @@ static void pack_give(const struct pack *p, zarr_memory *mem, bool on_host)
 
 static zarr_status pack_own_boxes(struct pack *p, void *handle, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     bool done = false;
 
-    ZR_TRY(zr_backend_copy_boxes(p->be, p->own, p->n, handle, &done, err));
+    ZR_CHECK(zr_backend_copy_boxes(p->be, p->own, p->n, handle, &done, err));
     if (done) {
         zr_count_call(p->c);
-        goto out;
+        return ZARR_OK;
     }
     for (uint32_t i = 0; i < p->n; i++) {
-        ZR_TRY(zr_backend_copy_box(p->be, &p->own[i], handle, &done, err));
+        ZR_CHECK(zr_backend_copy_box(p->be, &p->own[i], handle, &done, err));
         zr_count_call(p->c);
         p->done = done;
         if (!done)
-            goto out;
+            return ZARR_OK;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Copies between the host's places and the block on the device. */
@@ -163,32 +161,30 @@ static void pack_on_host(const struct pack *p)
 /* Moves the boxes of the list. The blocks can be used again afterwards. */
 static zarr_status pack_send(struct pack *p, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     void *handle = NULL;
 
     if (p->n == 0)
         return ZARR_OK;
     if (p->n_unpacked > 0)
-        ZR_TRY(zr_stream_sync(p->s, err)); /* the host's block may be in use */
+        ZR_CHECK(zr_stream_sync(p->s, err)); /* the host's block may be in use */
     if (p->up)
         pack_on_host(p);
-    ZR_TRY(zr_stream_handle(p->s, p->be, &handle, err));
+    ZR_CHECK(zr_stream_handle(p->s, p->be, &handle, err));
     if (p->up)
-        ZR_TRY(pack_runs(p, handle, err));
-    ZR_TRY(pack_own_boxes(p, handle, err));
+        ZR_CHECK(pack_runs(p, handle, err));
+    ZR_CHECK(pack_own_boxes(p, handle, err));
     if (!p->done)
-        goto out;
+        return ZARR_OK;
     if (!p->up)
-        ZR_TRY(pack_runs(p, handle, err));
+        ZR_CHECK(pack_runs(p, handle, err));
     if (!p->up && p->n_unpacked > 0) {
-        ZR_TRY(zr_stream_sync(p->s, err));
+        ZR_CHECK(zr_stream_sync(p->s, err));
         pack_on_host(p);
     }
     zr_route_count(p->c, ZR_ROUTE_DEVICE, p->n, p->bytes);
     p->n = p->n_unpacked = 0;
     p->used = p->bytes = 0;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Adds a box that fits the block. */

@@ -82,31 +82,28 @@ void zr_pool_free(struct zr_pool *p)
 zarr_status zr_pool_take(struct zr_pool *p, int32_t device_type, int32_t device_id,
                          uint64_t bytes, zarr_memory *out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const struct zr_backend *be;
     const uint64_t rounded = zr_pool_round(bytes);
     struct zr_pool_shelf *shelf = NULL;
     bool full = false;
 
     *out = (zarr_memory){0};
-    ZR_TRY(zr_backend_find(p->r, device_type, &be, err));
+    ZR_CHECK(zr_backend_find(p->r, device_type, &be, err));
     if (!rounded)
         return zr_fail_memory(err, bytes);
     if (zr_device_is_host(p->r, device_type)) {
-        ZR_TRY(zr_shelf_host(p, be, device_id, rounded, out, err));
-        goto out;
+        ZR_CHECK(zr_shelf_host(p, be, device_id, rounded, out, err));
+        return ZARR_OK;
     }
-    ZR_TRY(zr_shelf_get(p, be, device_id, false, &shelf, err));
+    ZR_CHECK(zr_shelf_get(p, be, device_id, false, &shelf, err));
     if (zr_shelf_take(p, shelf, rounded, out, &full))
-        goto out;
+        return ZARR_OK;
     if (full)
         return zr_fail(err, ZARR_ERR_NO_MEMORY,
                        "%" PRIu64 " bytes of \"%s\" memory exceed its budget of %" PRIu64
                        " bytes",
                        rounded, be->vt.name, shelf->budget);
-    ZR_TRY(zr_shelf_alloc(p, shelf, rounded, out, err));
-out:
-    return st;
+    return zr_shelf_alloc(p, shelf, rounded, out, err);
 }
 
 /* ---- pinned blocks in use ----------------------------------------------------- */

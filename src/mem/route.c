@@ -184,61 +184,56 @@ zarr_status zr_box_copy(const struct zr_memory_registry *r, const zarr_box *box,
                         struct zr_stream *s, struct zr_copy_counters *c, zarr_error *err)
 {
     zarr_box last;
-    zarr_status st = ZARR_OK;
     struct zr_route way;
     uint64_t bytes;
 
-    ZR_TRY(zr_route_check(box, false, &bytes, err));
-    ZR_TRY(
+    ZR_CHECK(zr_route_check(box, false, &bytes, err));
+    ZR_CHECK(
         zr_route_find(&way, r, box->dst.mem.device_type, box->src.mem.device_type, err));
     if (bytes == 0)
-        goto out;
+        return ZARR_OK;
     if (route_last_ones(&last, box)) {
         box = &last;
-        ZR_TRY(zr_route_check(box, false, &bytes, err));
+        ZR_CHECK(zr_route_check(box, false, &bytes, err));
     }
     if (way.kind == ZR_ROUTE_HOST) {
-        ZR_TRY(zr_stream_sync(s, err));
+        ZR_CHECK(zr_stream_sync(s, err));
         zr_host_box_copy(box);
         zr_route_count(c, ZR_ROUTE_HOST, 1, bytes);
-        goto out;
+        return ZARR_OK;
     }
-    ZR_TRY(route_device_box(r, &way, box, bytes, s, c, err));
-out:
-    return st;
+    return route_device_box(r, &way, box, bytes, s, c, err);
 }
 
 zarr_status zr_box_fill(const struct zr_memory_registry *r, const zarr_box *box,
                         const void *pattern, struct zr_stream *s,
                         struct zr_copy_counters *c, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const struct zr_backend *be;
     uint64_t bytes;
     bool done = false;
     void *handle = NULL;
 
-    ZR_TRY(zr_route_check(box, true, &bytes, err));
-    ZR_TRY(route_side(r, box->dst.mem.device_type, &be, err));
+    ZR_CHECK(zr_route_check(box, true, &bytes, err));
+    ZR_CHECK(route_side(r, box->dst.mem.device_type, &be, err));
     if (bytes == 0)
-        goto out;
-    ZR_TRY(zr_stream_handle(s, be, &handle, err));
+        return ZARR_OK;
+    ZR_CHECK(zr_stream_handle(s, be, &handle, err));
     if (!be) {
         zr_host_box_fill(box, pattern);
         zr_route_count(c, ZR_ROUTE_HOST, 1, bytes);
-        goto out;
+        return ZARR_OK;
     }
-    ZR_TRY(zr_backend_fill_box(be, box, pattern, handle, &done, err));
+    ZR_CHECK(zr_backend_fill_box(be, box, pattern, handle, &done, err));
     if (done) {
         zr_count_call(c);
         zr_route_count(c, ZR_ROUTE_DEVICE, 1, bytes);
     } else {
-        ZR_TRY(zr_stream_sync(s, err));
-        ZR_TRY(zr_stage_fill(r, box, pattern, be, c, err));
+        ZR_CHECK(zr_stream_sync(s, err));
+        ZR_CHECK(zr_stage_fill(r, box, pattern, be, c, err));
         route_count_staged(c, ZR_ROUTE_UP, bytes);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- runs --------------------------------------------------------------------- */
@@ -247,12 +242,11 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
                               const zarr_memory *src, uint64_t bytes,
                               struct zr_copy_counters *c, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const struct zr_backend *be = NULL;
     struct zr_route way;
     uint64_t end;
 
-    ZR_TRY(zr_route_find(&way, r, dst->device_type, src->device_type, err));
+    ZR_CHECK(zr_route_find(&way, r, dst->device_type, src->device_type, err));
     if (bytes > dst->bytes || bytes > src->bytes || !zr_add(dst->offset, bytes, &end) ||
         !zr_add(src->offset, bytes, &end))
         return zr_fail(err, ZARR_ERR_INVALID,
@@ -260,12 +254,12 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
                        " to one of %" PRIu64,
                        bytes, src->bytes, dst->bytes);
     if (bytes == 0)
-        goto out;
+        return ZARR_OK;
     if (way.kind == ZR_ROUTE_HOST) {
         zr_host_copy(zr_mem_at(dst), zr_mem_at(src), (size_t)bytes);
         zr_route_count(c, ZR_ROUTE_HOST, 1, bytes);
     } else if ((be = zr_route_backend(&way)) != NULL) {
-        ZR_TRY(be->vt.copy(be->self, dst, src, bytes, NULL, err));
+        ZR_CHECK(be->vt.copy(be->self, dst, src, bytes, NULL, err));
         zr_count_call(c);
         zr_route_count(c, way.kind, 1, bytes);
     } else {
@@ -275,9 +269,8 @@ zarr_status zr_mem_copy_bytes(const struct zr_memory_registry *r, const zarr_mem
         zr_box_side_init(&box.dst, dst, 0);
         zr_box_side_init(&box.src, src, 0);
         box.dst.stride[0] = box.src.stride[0] = 1;
-        ZR_TRY(zr_stage_copy(r, &box, way.dst, way.src, c, err));
+        ZR_CHECK(zr_stage_copy(r, &box, way.dst, way.src, c, err));
         route_count_staged(c, way.kind, bytes);
     }
-out:
-    return st;
+    return ZARR_OK;
 }

@@ -354,7 +354,6 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
                                 const struct zr_view_want *want, zarr_error *err)
 {
     const uint32_t foreign = ZR_HOST_IS_LITTLE ? ZARR_ORDER_BIG : ZARR_ORDER_LITTLE;
-    zarr_status st = ZARR_OK;
     const struct zr_backend *be;
     zarr_tensor t;
     bool empty;
@@ -364,10 +363,10 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
     if (want->item_bytes == 0 ||
         (want->swap_unit > 1 && want->item_bytes % want->swap_unit))
         return zr_internal(err);
-    ZR_TRY(zr_struct_read(&t, sizeof t, offsetof(zarr_tensor, byte_order), tensor,
-                          ZR_TAIL_REFUSE, "zarr_tensor", err));
-    ZR_TRY(view_check_form(&t, want->ndim, err));
-    ZR_TRY(zr_backend_find(r, t.device_type, &be, err));
+    ZR_CHECK(zr_struct_read(&t, sizeof t, offsetof(zarr_tensor, byte_order), tensor,
+                            ZR_TAIL_REFUSE, "zarr_tensor", err));
+    ZR_CHECK(view_check_form(&t, want->ndim, err));
+    ZR_CHECK(zr_backend_find(r, t.device_type, &be, err));
     out->base = (zarr_memory){.device_type = t.device_type,
                               .device_id = t.device_id,
                               .handle = t.data,
@@ -377,14 +376,13 @@ zarr_status zr_view_from_tensor(struct zr_view *out, const struct zr_memory_regi
     out->item_bytes = want->item_bytes;
     out->swap_bytes =
         t.byte_order == foreign && want->swap_unit > 1 ? want->swap_unit : 0;
-    ZR_TRY(view_take_dims(out, &t, want->shape, &empty, err));
+    ZR_CHECK(view_take_dims(out, &t, want->shape, &empty, err));
     if (empty) /* no byte will be touched, so data may be NULL */
-        goto out;
+        return ZARR_OK;
     if (!t.data)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "tensor: data is NULL");
-    ZR_TRY(view_check_extent(out, &t, err));
+        return zr_fail(err, ZARR_ERR_INVALID, "tensor: data is NULL");
+    ZR_CHECK(view_check_extent(out, &t, err));
     if (want->role == ZR_VIEW_DESTINATION)
-        ZR_TRY(view_check_overlap(out, err));
-out:
-    return st;
+        ZR_CHECK(view_check_overlap(out, err));
+    return ZARR_OK;
 }

@@ -86,8 +86,7 @@ static zarr_status read_grid(struct zr_array_meta *m, const struct zr_meta_env *
         ZR_TRY(zr_meta_doc_status(&doc, err));
     }
     st = zr_grid_parse(&m->grid, env->grids, m->ndim, m->shape, name, config, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, "chunk_grid");
+    zr_prefix(err, st, "chunk_grid");
 out:
     zr_json_doc_deinit(&doc);
     return st;
@@ -102,8 +101,7 @@ static zarr_status read_keys(struct zr_array_meta *m, const struct zr_meta_env *
 
     ZR_TRY(zr_meta_extension("chunk_key_encoding", v, &name, &config, err));
     st = zr_key_encoding_parse(&m->keys, env->grids, name, config, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, "chunk_key_encoding");
+    zr_prefix(err, st, "chunk_key_encoding");
 out:
     return st;
 }
@@ -111,33 +109,31 @@ out:
 static zarr_status read_names(struct zr_array_meta *m, const struct zr_meta_env *env,
                               const struct zr_json *v, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint32_t limit = env->limits ? env->limits->dimension_name_bytes : 0;
     int32_t d = 0;
 
     limit = limit ? limit : 64 << 10; /* zarrc/limits.h */
     if (!v || v->type == ZR_JSON_NULL)
-        goto out;
+        return ZARR_OK;
     if (v->type != ZR_JSON_ARRAY || zr_json_count(v) != (size_t)m->ndim)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "dimension_names must be a list of %" PRId32
-                " names or nulls, not %s of %zu",
-                m->ndim, zr_json_type_text(v), zr_json_count(v));
-    ZR_TRY(zr_meta_names_alloc(m, err));
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "dimension_names must be a list of %" PRId32
+                       " names or nulls, not %s of %zu",
+                       m->ndim, zr_json_type_text(v), zr_json_count(v));
+    ZR_CHECK(zr_meta_names_alloc(m, err));
     for (const struct zr_json *name = v->u.children.first; name; name = name->next, d++) {
         if (name->type == ZR_JSON_NULL)
             continue;
         m->dimension_names[d] = zr_json_string(name);
         if (!m->dimension_names[d])
-            ZR_TRY(
+            ZR_CHECK(
                 zr_meta_refuse("dimension_names", "a list of names or nulls", name, err));
         if (name->u.text.bytes > limit)
-            ZR_FAIL_LIMIT(err, "dimension_name_bytes", limit,
-                          "dimension_names[%" PRId32 "] has %zu bytes", d,
-                          name->u.text.bytes);
+            return zr_fail_limit(err, "dimension_name_bytes", limit,
+                                 "dimension_names[%" PRId32 "] has %zu bytes", d,
+                                 name->u.text.bytes);
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The data types whose fill value null is zero: GDAL writes null for numbers, and

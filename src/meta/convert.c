@@ -183,7 +183,6 @@ static zarr_status check_names(const struct zr_array_meta *in, bool *named,
 static zarr_status v2_attributes(const struct zr_array_meta *in, struct zr_json_doc *doc,
                                  struct zr_json **out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     const struct zr_json *attribute =
         zr_json_get(in->attributes, ZR_DIMENSIONS_ATTRIBUTE);
     struct zr_json *names = NULL;
@@ -191,21 +190,20 @@ static zarr_status v2_attributes(const struct zr_array_meta *in, struct zr_json_
 
     *out = in->attributes ? zr_json_copy(doc, in->attributes)
                           : zr_json_new(doc, ZR_JSON_OBJECT);
-    ZR_TRY(check_names(in, &named, err));
+    ZR_CHECK(check_names(in, &named, err));
     if (!named && (in->ndim > 0 || attribute))
-        goto out;
+        return ZARR_OK;
     names = zr_json_new(doc, ZR_JSON_ARRAY);
     for (int32_t d = 0; d < in->ndim; d++)
         zr_json_append(doc, names, zr_json_new_text(doc, in->dimension_names[d]));
-    ZR_TRY(zr_meta_doc_status(doc, err));
+    ZR_CHECK(zr_meta_doc_status(doc, err));
     if (attribute && !zr_json_equal(attribute, names))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                "attributes: \"" ZR_DIMENSIONS_ATTRIBUTE
-                "\" differs from dimension_names, and Zarr v2 has one place for "
-                "both");
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "attributes: \"" ZR_DIMENSIONS_ATTRIBUTE
+                       "\" differs from dimension_names, and Zarr v2 has one place for "
+                       "both");
     zr_json_set(doc, *out, ZR_DIMENSIONS_ATTRIBUTE, names);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- both ------------------------------------------------------------------- */

@@ -227,11 +227,10 @@ static zarr_status meta_write_spelled(const struct zr_array_meta *m, bool keep,
 {
     const struct zr_json *list = NULL, *v = NULL, *given = NULL;
     struct zr_json *filters = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_array_meta_write(m, doc, out, err));
+    ZR_CHECK(zr_array_meta_write(m, doc, out, err));
     if (m->format == 3)
-        goto out;
+        return ZARR_OK;
     list = zr_chain_write(doc, m->chain, 2);
     filters = zr_json_new(doc, ZR_JSON_ARRAY);
     v = list ? list->u.children.first : NULL;
@@ -248,9 +247,7 @@ static zarr_status meta_write_spelled(const struct zr_array_meta *m, bool keep,
     }
     if (zr_json_count(filters) > 0)
         zr_json_set(doc, *out, "filters", filters);
-    st = zr_meta_doc_status(doc, err);
-out:
-    return st;
+    return zr_meta_doc_status(doc, err);
 }
 
 zarr_status zr_array_meta_write_new(const struct zr_array_meta *m,

@@ -162,24 +162,20 @@ static zarr_status block_fill(struct zr_children *k, zarr_error *err)
 zarr_status zr_children_next(struct zr_children *k, const struct zr_child **out,
                              zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     *out = NULL;
     for (;;) {
         if (k->at == k->n) {
             if (k->next == k->names.n)
-                goto out;
-            ZR_TRY(block_fill(k, err));
+                return ZARR_OK;
+            ZR_CHECK(block_fill(k, err));
         }
         while (k->at < k->n) {
             const struct zr_child *child = &k->block[k->at++];
 
             if (child->st != ZARR_ERR_NOT_FOUND) {
                 *out = child;
-                goto out;
+                return ZARR_OK;
             }
         }
     }
-out:
-    return st;
 }

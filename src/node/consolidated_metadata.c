@@ -352,8 +352,7 @@ zarr_status zr_consolidated_remove(zarr_store *store, const char *path,
 
     if (st != ZARR_OK && n > 0)
         (void)restore_entries(store, path, n, NULL);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, "consolidated metadata would list a node that is gone");
+    zr_prefix(err, st, "consolidated metadata would list a node that is gone");
     return st;
 }
 

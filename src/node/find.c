@@ -190,8 +190,7 @@ zarr_status zr_attrs_read(struct zr_parsed **out, const struct zr_find *where,
     st = zr_doc_get_beside(&doc, &src, &there, err);
     if (there)
         st = zr_parsed_read(out, &doc, ctx, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, ZR_DOC_ATTRS);
+    zr_prefix(err, st, ZR_DOC_ATTRS);
     zr_doc_deinit(&doc);
     return st;
 }

@@ -153,8 +153,7 @@ static zarr_status check_job(const struct zr_making *m, const char *path, bool *
     ZR_TRY(parent_is_missing(m, path, missing, err));
     if (*missing)
         st = zr_job_must_not_be(m->store, path, m->cancel, err);
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, path);
+    zr_path_prefix(err, st, path);
 out:
     zr_claim_give(&claim);
     return st;

@@ -133,8 +133,7 @@ zarr_status zr_subtree_read_node(struct zr_subtree *out, zarr_store *store,
         st = add_node(out, "", &found, err);
     if (st == ZARR_OK)
         st = read_rest(out, store, path, below, err);
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, path);
+    zr_path_prefix(err, st, path);
 out:
     zr_found_deinit(&found);
     return st;

@@ -282,8 +282,7 @@ static zarr_status clean_below(struct s3_clean *c, const char *prefix, zarr_erro
     st = zr_str_status(&c->prefix, err);
     if (st == ZARR_OK)
         st = clean_pages(c, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, "the service's list of uploads");
+    zr_prefix(err, st, "the service's list of uploads");
     for (size_t i = 0; i < ZR_COUNT(texts); i++)
         zr_str_deinit(texts[i]);
     zr_free(alloc, c->row);

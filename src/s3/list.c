@@ -172,8 +172,7 @@ static zarr_status fetch_keys(struct s3_listing *l, zarr_error *err)
     if (r.net.answer.status != 200)
         ZR_LEAVE(zr_s3_request_fail(&r, err));
     st = read_page(l, &r.answer, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st, "the service's listing");
+    zr_prefix(err, st, "the service's listing");
 out:
     zr_s3_request_deinit(&r);
     return st;

@@ -350,16 +350,15 @@ zarr_status zr_s3_origin_find(struct zr_s3_keys *k, const struct zr_s3_keys_opti
     struct finding f = {.k = k, .o = o, .profile = o->profile, .err = err};
     zarr_status (*const find[])(struct finding *) = {find_options, find_environment,
                                                      find_profile, find_web_identity};
-    zarr_status st = ZARR_OK;
 
     if (!is_set(f.profile))
         f.profile = o->variable("AWS_PROFILE");
     if (!is_set(f.profile))
         f.profile = "default";
     for (size_t i = 0; i < ZR_COUNT(find) && !f.is_found; i++)
-        ZR_TRY(find[i](&f));
+        ZR_CHECK(find[i](&f));
     if (f.is_found)
-        goto out;
+        return ZARR_OK;
     zr_str_printf(&k->looked,
                   "looked in the options access_key_id and profile, in the variables "
                   "AWS_ACCESS_KEY_ID, AWS_WEB_IDENTITY_TOKEN_FILE and "
@@ -368,12 +367,10 @@ zarr_status zr_s3_origin_find(struct zr_s3_keys *k, const struct zr_s3_keys_opti
     if (o->untrusted) {
         zr_str_puts(&k->looked, ", not in metadata servers (untrusted)");
     } else {
-        ZR_TRY(find_container(&f));
+        ZR_CHECK(find_container(&f));
         if (!f.is_found)
-            ZR_TRY(find_instance(&f));
+            ZR_CHECK(find_instance(&f));
     }
     zr_str_puts(&k->looked, ". A public bucket needs the option anonymous=true");
-    st = zr_str_status(&k->looked, err);
-out:
-    return st;
+    return zr_str_status(&k->looked, err);
 }

@@ -43,30 +43,31 @@ static zarr_status judge_part(const struct zr_s3_part *p, struct zr_s3_result *r
 {
     const struct zr_s3_request *r = &p->request;
     const char *code = r->fault.code;
-    zarr_status st = ZARR_OK;
 
     *etag = r->net.answer.etag;
     if (zr_s3_has_succeeded(r) && !p->body) {
         if (zr_s3_result_read(result, r, "CopyPartResult", err) != ZARR_OK)
-            ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "the service cannot copy this value");
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "the service cannot copy this value");
         *etag = result->etag.bytes > 0 ? zr_str_text(&result->etag) : NULL;
         code = result->code;
     }
     if (zr_streq(code, "NoSuchUpload"))
-        ZR_FAIL(err, ZARR_ERR_CONFLICT, "the service has lost the parts of the value");
+        return zr_fail(err, ZARR_ERR_CONFLICT,
+                       "the service has lost the parts of the value");
     if (!p->body && (zr_s3_is_conflict(code) || r->net.answer.status == 412 ||
                      zr_streq(code, "NoSuchKey")))
-        ZR_FAIL(err, ZARR_ERR_CONFLICT, "the source was changed while it was copied");
+        return zr_fail(err, ZARR_ERR_CONFLICT,
+                       "the source was changed while it was copied");
     if (!p->body && zr_s3_cannot_copy(r, code))
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "the service cannot copy this value");
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "the service cannot copy this value");
     if (!zr_s3_has_succeeded(r))
-        ZR_LEAVE(zr_s3_request_fail(r, err));
+        return zr_s3_request_fail(r, err);
     if (*code)
-        ZR_FAIL(err, ZARR_ERR_IO, "the service cannot copy a part: code %s", code);
+        return zr_fail(err, ZARR_ERR_IO, "the service cannot copy a part: code %s", code);
     if (!*etag || !zr_is_plain_line(*etag))
-        st = zr_fail(err, ZARR_ERR_IO, "the service tells no ETag of a part");
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_IO, "the service tells no ETag of a part");
+    return ZARR_OK;
 }
 
 static zarr_status note_uploaded_part(const struct zr_s3_part *p, const char *etag,

@@ -203,20 +203,18 @@ static zarr_status probe_put(struct probe *p, const char *condition, bool is_rig
 static zarr_status probe_all(struct probe *p, enum zr_s3_verdict *out, zarr_error *err)
 {
     char right[sizeof "If-Match: " + ZR_HTTP_ETAG_ROOM];
-    zarr_status st = ZARR_OK;
 
     *out = ZR_S3_IGNORES;
     p->seen = "it tells no ETag that a condition may have";
     if (!*p->etag)
-        goto out;
+        return ZARR_OK;
     snprintf(right, sizeof right, "If-Match: %s", p->etag);
-    ZR_TRY(probe_put(p, "If-Match: " PROBE_WRONG_ETAG, false, out, err));
+    ZR_CHECK(probe_put(p, "If-Match: " PROBE_WRONG_ETAG, false, out, err));
     if (*out == ZR_S3_KEEPS)
-        ZR_TRY(probe_put(p, "If-None-Match: *", false, out, err));
+        ZR_CHECK(probe_put(p, "If-None-Match: *", false, out, err));
     if (*out == ZR_S3_KEEPS)
-        ZR_TRY(probe_put(p, right, true, out, err));
-out:
-    return st;
+        ZR_CHECK(probe_put(p, right, true, out, err));
+    return ZARR_OK;
 }
 
 /* Whether the server keeps conditions when it joins parts. */

@@ -58,24 +58,22 @@ static zarr_status wait_process(pid_t *child, uint64_t end, const zarr_cancel *c
 {
     int status = 0;
     pid_t ended;
-    zarr_status st = ZARR_OK;
 
     while ((ended = waitpid(*child, &status, WNOHANG)) == 0 ||
            (ended < 0 && errno == EINTR)) {
-        ZR_TRY(zr_cancel_check(cancel, err));
+        ZR_CHECK(zr_cancel_check(cancel, err));
         if (zr_now_ns() > end)
-            ZR_FAIL(err, ZARR_ERR_IO, "credential_process did not end within %d s",
-                    PROCESS_SECONDS);
+            return zr_fail(err, ZARR_ERR_IO, "credential_process did not end within %d s",
+                           PROCESS_SECONDS);
         (void)poll(NULL, 0, 5);
     }
     *child = -1;
     if (ended < 0)
-        ZR_LEAVE(zr_fail_os(err, ZARR_ERR_IO, errno,
-                            "it is not known how credential_process ended"));
+        return zr_fail_os(err, ZARR_ERR_IO, errno,
+                          "it is not known how credential_process ended");
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        st = zr_fail(err, ZARR_ERR_IO, "credential_process failed (status %d)", status);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_IO, "credential_process failed (status %d)", status);
+    return ZARR_OK;
 }
 
 /* A group of its own, which can be killed as a whole, and the usual signals. */

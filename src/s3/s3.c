@@ -383,24 +383,22 @@ static zarr_status read_surroundings(struct s3_opening *o)
     const char *profile = first_text(o->keys.profile, v("AWS_PROFILE"));
     const char *ignore = v("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
     const char *told;
-    zarr_status st = ZARR_OK;
 
     profile = profile ? profile : "default";
-    ZR_TRY(zr_s3_profiles_read(&o->profiles, o->s->reader.env.alloc, v, o->err));
-    ZR_TRY(
+    ZR_CHECK(zr_s3_profiles_read(&o->profiles, o->s->reader.env.alloc, v, o->err));
+    ZR_CHECK(
         zr_s3_profiles_get(&o->profile_region, &o->profiles, profile, "region", o->err));
-    ZR_TRY(zr_s3_profiles_get(&o->profile_endpoint, &o->profiles, profile, "endpoint_url",
-                              o->err));
+    ZR_CHECK(zr_s3_profiles_get(&o->profile_endpoint, &o->profiles, profile,
+                                "endpoint_url", o->err));
     told = first_text(v("AWS_REGION"), v("AWS_DEFAULT_REGION"));
     o->region = first_text(o->region, first_text(told, o->profile_region));
     if (!o->region)
         o->region = "us-east-1";
     if (ignore && zr_streq(ignore, "true"))
-        goto out;
+        return ZARR_OK;
     told = first_text(v("AWS_ENDPOINT_URL_S3"), v("AWS_ENDPOINT_URL"));
     o->endpoint = first_text(o->endpoint, first_text(told, o->profile_endpoint));
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status set_endpoint(struct s3_opening *o)

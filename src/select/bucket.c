@@ -130,18 +130,16 @@ static bool run_is_distinct(const struct run *r, uint64_t *bits)
 static zarr_status run_is_whole(const struct run *r, struct zr_sorter *s, uint64_t *whole,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     uint64_t all = 1;
 
     *whole = 0;
     for (int32_t d = 0; d < r->rank; d++)
         all = zr_mul_cap(all, r->valid[d]);
     if (all != r->n)
-        goto out;
-    ZR_TRY(zr_nums_need(&s->bits, s->alloc, r->n / 64 + 1, 1, err));
+        return ZARR_OK;
+    ZR_CHECK(zr_nums_need(&s->bits, s->alloc, r->n / 64 + 1, 1, err));
     *whole = run_is_distinct(r, s->bits.ptr);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Copies items [from, to) of the order into the bucket as one run. */

@@ -102,14 +102,11 @@ static void radix_sort(struct zr_sorter *s, uint64_t n, size_t words)
 
 zarr_status zr_sorter_sort(struct zr_sorter *s, uint64_t n, size_t words, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     s->sorted = n < 2 || keys_are_in_order(s->keys.ptr, n, words);
     if (s->sorted)
-        goto out;
-    ZR_TRY(zr_nums_need(&s->order, s->alloc, n, 1, err));
-    ZR_TRY(zr_nums_need(&s->scratch, s->alloc, n, 1, err));
+        return ZARR_OK;
+    ZR_CHECK(zr_nums_need(&s->order, s->alloc, n, 1, err));
+    ZR_CHECK(zr_nums_need(&s->scratch, s->alloc, n, 1, err));
     radix_sort(s, n, words);
-out:
-    return st;
+    return ZARR_OK;
 }

@@ -93,24 +93,22 @@ static zarr_status erase_pages(zarr_store *s, struct erase_keys *k, const char *
                                const zarr_cancel *cancel, zarr_error *err)
 {
     bool any = false, is_same = false;
-    zarr_status st = ZARR_OK;
 
     k->skip = 0;
     do {
         k->n = k->seen = 0;
         zr_str_clear(&k->text);
-        ZR_TRY(
+        ZR_CHECK(
             zr_store_list(s, prefix, ZARR_LIST_RECURSIVE, erase_collect, k, cancel, err));
-        ZR_TRY(k->status);
+        ZR_CHECK(k->status);
         if (k->n == 0)
-            goto out;
-        ZR_TRY(erase_compare(k, &is_same, err));
-        ZR_TRY(erase_page(s, k, cancel, &any, err));
+            return ZARR_OK;
+        ZR_CHECK(erase_compare(k, &is_same, err));
+        ZR_CHECK(erase_page(s, k, cancel, &any, err));
         if (!any || is_same)
             k->skip += k->n;
     } while (k->n == ERASE_PAGE);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_erase_by_listing(zarr_store *s, const char *prefix,

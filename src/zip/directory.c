@@ -55,34 +55,32 @@ static zarr_status read_end64(struct zip_finding *f, struct zip_end_record *e,
     const size_t both = ZR_ZIP_END64_BYTES + ZR_ZIP_LOCATOR_BYTES;
     const uint64_t end = e->at;
     uint8_t p[ZR_ZIP_END64_BYTES + ZR_ZIP_LOCATOR_BYTES];
-    zarr_status st = ZARR_OK;
 
     if (e->at < both)
         return ZARR_OK;
-    ZR_TRY(zr_zip_read_host(f->archive, e->at - both, both, p, err));
+    ZR_CHECK(zr_zip_read_host(f->archive, e->at - both, both, p, err));
     if (zr_load_le32(p + ZR_ZIP_END64_BYTES) != ZR_ZIP_SIG_LOCATOR)
-        goto out; /* the numbers are as large as they say */
+        return ZARR_OK; /* the numbers are as large as they say */
     if (zr_load_le32(p) != ZR_ZIP_SIG_END64) {
         const uint64_t at = zr_load_le64(p + ZR_ZIP_END64_BYTES + 8);
 
         if (at > end - both)
-            ZR_LEAVE(fail_end(f, e, "has no zip64 record", err));
-        ZR_TRY(zr_zip_read_host(f->archive, at, ZR_ZIP_END64_BYTES, p, err));
+            return fail_end(f, e, "has no zip64 record", err);
+        ZR_CHECK(zr_zip_read_host(f->archive, at, ZR_ZIP_END64_BYTES, p, err));
         e->at = at;
     } else {
         e->at = end - both;
     }
     if (zr_load_le32(p) != ZR_ZIP_SIG_END64)
-        ZR_LEAVE(fail_end(f, e, "is no zip64 record", err));
+        return fail_end(f, e, "is no zip64 record", err);
     if (zr_load_le32(p + 16) != 0 || zr_load_le32(p + 20) != 0)
-        ZR_FAIL(err, ZARR_ERR_UNSUPPORTED, "%s: a part of an archive of several files",
-                f->archive->key);
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                       "%s: a part of an archive of several files", f->archive->key);
     e->is_zip64 = true;
     e->n = zr_load_le64(p + 32);
     e->directory_bytes = zr_load_le64(p + 40);
     e->directory_at = zr_load_le64(p + 48);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* p: the end record, without its comment. */
@@ -128,36 +126,34 @@ static zarr_status read_members(struct zip_finding *f, const struct zip_end_reco
     struct zr_zip_central c;
     const uint8_t *p = NULL;
     size_t n = 0;
-    zarr_status st = ZARR_OK;
 
     for (uint64_t at = f->table->directory_at; at < end; at += n) {
         if (end - at >= 4 && end - at < ZR_ZIP_CENTRAL_BYTES) {
-            ZR_TRY(zr_zip_window_get(&f->window, at, 4, end, &p, err));
+            ZR_CHECK(zr_zip_window_get(&f->window, at, 4, end, &p, err));
             n = zr_load_le32(p) == ZR_ZIP_SIG_SIGNED ? (size_t)(end - at) : 0;
         } else {
             n = ZR_ZIP_CENTRAL_BYTES;
         }
         if (n == 0 || end - at < n)
-            ZR_LEAVE(fail_end(f, e, "names a directory that is cut off", err));
+            return fail_end(f, e, "names a directory that is cut off", err);
         if (n < ZR_ZIP_CENTRAL_BYTES)
             break;
-        ZR_TRY(zr_zip_window_get(&f->window, at, n, end, &p, err));
+        ZR_CHECK(zr_zip_window_get(&f->window, at, n, end, &p, err));
         if (zr_load_le32(p) == ZR_ZIP_SIG_SIGNED)
             break;
         n = zr_zip_central_bytes(p);
         if (n == 0 || n > end - at)
-            ZR_FAIL(err, ZARR_ERR_CORRUPT,
-                    "%s: there is no record of the directory at byte %" PRIu64,
-                    f->archive->key, at);
-        ZR_TRY(zr_zip_window_get(&f->window, at, n, end, &p, err));
+            return zr_fail(err, ZARR_ERR_CORRUPT,
+                           "%s: there is no record of the directory at byte %" PRIu64,
+                           f->archive->key, at);
+        ZR_CHECK(zr_zip_window_get(&f->window, at, n, end, &p, err));
         zr_zip_central_parse(p, &c);
-        ZR_TRY(zr_zip_table_add(f->table, &c, err));
+        ZR_CHECK(zr_zip_table_add(f->table, &c, err));
     }
     /* Without zip64, some programs write the last 16 bits of a larger number. */
     if (e->is_zip64 ? f->table->n != e->n : (f->table->n & UINT16_MAX) != e->n)
-        st = fail_end(f, e, "tells another number of members than there are", err);
-out:
-    return st;
+        return fail_end(f, e, "tells another number of members than there are", err);
+    return ZARR_OK;
 }
 
 /* Reads the directory of the end record p at `at`. */
@@ -170,18 +166,15 @@ static zarr_status try_end(struct zip_finding *f, const uint8_t *p, uint64_t at,
         .comment_at = comment_at,
         .end_at = ZR_MIN(comment_at + zr_zip_u16(p + 20), f->archive->bytes)};
     uint64_t cost = 0;
-    zarr_status st = ZARR_OK;
 
     zr_zip_table_clear(f->table);
-    ZR_TRY(read_end(f, p, &e, err));
+    ZR_CHECK(read_end(f, p, &e, err));
     cost = ZR_MAX(e.directory_bytes, (uint64_t)CANDIDATE_COST);
-    ZR_TRY(place_directory(f, &e, err));
+    ZR_CHECK(place_directory(f, &e, err));
     if (cost > f->budget)
-        ZR_LEAVE(fail_end(f, &e, "is one of too many that are wrong", err));
+        return fail_end(f, &e, "is one of too many that are wrong", err);
     f->budget -= cost;
-    st = read_members(f, &e, err);
-out:
-    return st;
+    return read_members(f, &e, err);
 }
 
 /* Whether the search may go on after this failure. */

@@ -136,21 +136,19 @@ zarr_status zr_zip_make_comment(const struct zr_zip_store *z, const uint64_t *ne
     const size_t n = (size_t)(t->end_at - t->comment_at);
     const struct zr_zip_member *root = find_first(z, new_at);
     struct zr_zip_ome old = {false, false};
-    zarr_status st = ZARR_OK;
 
     if (root)
-        ZR_TRY(add_version(z, root, out, err));
+        ZR_CHECK(add_version(z, root, out, err));
     if (out->bytes > 0 || n == 0)
-        goto out;
+        return ZARR_OK;
     if (z->is_ozx)
-        ZR_TRY(zr_zip_read_ome(&z->archive, t, &old, err));
+        ZR_CHECK(zr_zip_read_ome(&z->archive, t, &old, err));
     if (old.is_ome || old.says_first) /* it was true of an older root */
-        goto out;
-    ZR_TRY(zr_grow(t->alloc, &out->ptr, &out->cap, n + 1, 1, err));
-    ZR_TRY(zr_zip_read_host(&z->archive, t->comment_at, n, out->ptr, err));
+        return ZARR_OK;
+    ZR_CHECK(zr_grow(t->alloc, &out->ptr, &out->cap, n + 1, 1, err));
+    ZR_CHECK(zr_zip_read_host(&z->archive, t->comment_at, n, out->ptr, err));
     out->bytes = n;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_zip_ozx_is_same(const struct zr_zip_store *z, bool *yes, zarr_error *err)

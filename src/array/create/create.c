@@ -354,15 +354,11 @@ static zarr_status create_and_open(zarr_array **out, struct array_making *m,
 static zarr_status read_spec(struct array_making *m, const zarr_array_spec *spec,
                              zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_spec_read(&m->spec, spec, err));
+    ZR_CHECK(zr_spec_read(&m->spec, spec, err));
     if (!m->spec.like)
-        goto out;
-    ZR_TRY(zr_spec_like_make(&m->like, m->ctx, &m->spec, err));
-    st = zr_spec_read(&m->spec, &m->like.spec, err);
-out:
-    return st;
+        return ZARR_OK;
+    ZR_CHECK(zr_spec_like_make(&m->like, m->ctx, &m->spec, err));
+    return zr_spec_read(&m->spec, &m->like.spec, err);
 }
 
 /* Whether tensors that name no memory are in a GPU's, pinned or managed memory. */

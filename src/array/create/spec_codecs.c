@@ -306,13 +306,12 @@ zarr_status zr_spec_codecs_v3(struct zr_json **out, const struct zr_spec_codecs 
 {
     const bool at_start = (c->spec->flags & ZARR_SPEC_INDEX_AT_START) != 0;
     struct zr_json *inner = NULL, *index = NULL, *config = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(chunk_codecs(&inner, c, err));
+    ZR_CHECK(chunk_codecs(&inner, c, err));
     *out = inner;
     if (!zr_spec_is_sharded(c->spec))
-        goto out;
-    ZR_TRY(shard_index_codecs(&index, c, err));
+        return ZARR_OK;
+    ZR_CHECK(shard_index_codecs(&index, c, err));
     config = zr_json_new(c->doc, ZR_JSON_OBJECT);
     zr_json_set(c->doc, config, "chunk_shape",
                 zr_spec_numbers(c->doc, c->chunk_shape, c->spec->ndim));
@@ -322,8 +321,7 @@ zarr_status zr_spec_codecs_v3(struct zr_json **out, const struct zr_spec_codecs 
                 zr_json_new_text(c->doc, at_start ? "start" : "end"));
     *out = zr_json_new(c->doc, ZR_JSON_ARRAY);
     zr_json_append(c->doc, *out, named_codec(c->doc, "sharding_indexed", config));
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Whether a v2 filter or compressor turns elements into bytes. */

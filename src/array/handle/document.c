@@ -244,8 +244,7 @@ zarr_status zarr_array_with(zarr_array **out, zarr_array *array,
     *out = a; /* moved */
     a = NULL;
 out:
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, array->h.path);
+    zr_path_prefix(err, st, array->h.path);
     zarr_array_free(a);
     zr_array_state_free(s);
     return st;

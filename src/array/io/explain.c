@@ -100,8 +100,7 @@ static zarr_status explain_to(struct explained *x, zarr_array *array,
     ZR_TRY(zr_plan_explain(&x->e, &args, &x->arena, err));
     x->e.trust = zr_array_trust(array, o.trust);
 out:
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, array->h.path);
+    zr_path_prefix(err, st, array->h.path);
     zr_array_state_free(s);
     return st;
 }

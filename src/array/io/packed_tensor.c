@@ -101,23 +101,22 @@ static zarr_status packed_document(struct zr_parsed *parsed,
     struct zr_json *grid = NULL;
     uint32_t per_item = 0, item_bytes = 0;
     char type[16];
-    zarr_status st = ZARR_OK;
 
     *fits = m->format == 3 && m->ndim > 0 && m->grid.regular && m->fill_defined &&
             packed_item(m->dtype, &per_item, &item_bytes) &&
             m->grid.chunk_shape[m->ndim - 1] % per_item == 0;
     if (!*fits)
         return ZARR_OK;
-    ZR_TRY(zr_array_meta_codecs(m, doc, &codecs, err));
+    ZR_CHECK(zr_array_meta_codecs(m, doc, &codecs, err));
     *fits = rewrite_codecs(doc, codecs, m->chain, m->dtype, per_item);
     if (!*fits)
-        goto out;
-    ZR_TRY(zr_array_meta_grid(m, doc, &grid, err));
+        return ZARR_OK;
+    ZR_CHECK(zr_array_meta_grid(m, doc, &grid, err));
     *fits = divide_last(
         doc, mutable_member(mutable_member(grid, "configuration"), "chunk_shape"),
         per_item);
     if (!*fits)
-        goto out;
+        return ZARR_OK;
     shape = zr_json_new(doc, ZR_JSON_ARRAY);
     for (int32_t d = 0; d < m->ndim; d++)
         zr_json_append(doc, shape,
@@ -132,9 +131,8 @@ static zarr_status packed_document(struct zr_parsed *parsed,
     zr_json_set(doc, root, "codecs", codecs);
     doc->root = root;
     if (!root || !zr_json_is_ok(doc))
-        st = zr_fail_memory(err, sizeof *root);
-out:
-    return st;
+        return zr_fail_memory(err, sizeof *root);
+    return ZARR_OK;
 }
 
 static zarr_status packed_make(struct zr_array_state **out, const zarr_array *a,
@@ -266,18 +264,17 @@ static zarr_status packed_as_bytes(struct zr_packed *p, const zarr_selection *se
     const int32_t last = t->ndim - 1;
     uint32_t per_item = 0, item_bytes = 0;
     bool fits = false;
-    zarr_status st = ZARR_OK;
 
     if (t->ndim != s->meta.ndim || t->ndim == 0 || p->call->opts.field ||
         p->call->session || (t->dtype && !zarr_dtype_equal(t->dtype, s->meta.dtype)) ||
         !packed_item(s->meta.dtype, &per_item, &item_bytes) ||
         t->shape[last] % per_item != 0)
         return ZARR_OK;
-    ZR_TRY(packed_state(&bytes, p->call->array, s, err));
+    ZR_CHECK(packed_state(&bytes, p->call->array, s, err));
     if (bytes)
-        ZR_TRY(items_box(&fits, &p->box, sel, bytes, s, per_item, err));
+        ZR_CHECK(items_box(&fits, &p->box, sel, bytes, s, per_item, err));
     if (!fits)
-        goto out;
+        return ZARR_OK;
     p->bytes = bytes;
     p->per_item = per_item;
     p->tensor = *t;
@@ -292,8 +289,7 @@ static zarr_status packed_as_bytes(struct zr_packed *p, const zarr_selection *se
         p->strides[last] = item_bytes;
         p->tensor.strides = p->strides;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- elements with a byte each ---------------------------------------------- */

@@ -128,19 +128,17 @@ static zarr_status edit_record(void *arg, const struct zr_doc *old, struct zr_st
 {
     const struct noting *n = arg;
     struct zr_leftover *r = n->out;
-    zarr_status st = ZARR_OK;
 
     *r = (struct zr_leftover){.found = old != NULL};
     if (old)
-        ZR_TRY(parse_record(r, n->a, old, n->ndim, err));
+        ZR_CHECK(parse_record(r, n->a, old, n->ndim, err));
     if (zr_leftover_covers(r, n->ndim, n->shape))
-        goto out;
+        return ZARR_OK;
     r->found = r->known = true;
     for (int32_t d = 0; d < n->ndim; d++)
         r->extent[d] = ZR_MAX(r->extent[d], n->shape[d]);
     print_record(text, r->extent, n->ndim);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_leftover_note(struct zr_leftover *out, const zarr_array *a, int32_t ndim,
@@ -270,9 +268,7 @@ zarr_status zr_leftover_clear(const zarr_array *a, struct zr_array_state *now,
         st = zr_store_flush(a->chunk_store, cancel, err);
     if (st == ZARR_OK)
         st = drop_record(a, r, now->meta.ndim, err);
-    if (st != ZARR_OK)
-        zr_prefix(err, st,
-                  "%s: clearing what an interrupted resize or append left failed",
-                  ZR_DOC_LEFTOVERS);
+    zr_prefix(err, st, "%s: clearing what an interrupted resize or append left failed",
+              ZR_DOC_LEFTOVERS);
     return st;
 }

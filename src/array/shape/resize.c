@@ -164,9 +164,8 @@ static zarr_status clear_old(const struct zr_resizing *p, struct zr_array_state 
         zr_leftover_drop(p->array, &p->left, old->meta.ndim);
     }
 out:
-    if (st != ZARR_OK)
-        zr_prefix(err, st,
-                  "the array has its new shape, but clearing what is outside failed");
+    zr_prefix(err, st,
+              "the array has its new shape, but clearing what is outside failed");
     return st;
 }
 

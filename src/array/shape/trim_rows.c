@@ -74,23 +74,21 @@ static zarr_status add_candidates(struct zr_trim *t, int32_t d, zarr_error *err)
     uint64_t at[ZARR_MAX_RANK] = {0}, begin[ZARR_MAX_RANK] = {0},
              end[ZARR_MAX_RANK] = {0};
     struct zr_stored *rows = &t->rows;
-    zarr_status st = ZARR_OK;
 
     for (int32_t e = 0; e < grid->ndim; e++) {
         end[e] = e < d ? t->keep[e] : zr_grid_n_chunks(grid, e);
         begin[e] = e == d ? t->keep[e] : 0;
         if (begin[e] >= end[e])
-            goto out;
+            return ZARR_OK;
         at[e] = begin[e];
     }
     do {
-        ZR_TRY(zr_grow(rows->alloc, &rows->row, &rows->cap, rows->n + 1,
-                       width * sizeof *rows->row, err));
+        ZR_CHECK(zr_grow(rows->alloc, &rows->row, &rows->cap, rows->n + 1,
+                         width * sizeof *rows->row, err));
         memcpy(rows->row + rows->n * width, at, (width - 1) * sizeof *at);
         rows->row[rows->n++ * width + width - 1] = UINT64_MAX;
     } while (zr_grid_step(at, begin, end, grid->ndim));
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status check_probes(uint64_t n, zarr_error *err)

@@ -47,8 +47,7 @@ zarr_status zarr_array_block_extent(const zarr_array *array, const uint64_t *blo
     struct zr_array_state *s = zr_array_state_get(array);
     const zarr_status st = block_extent(s, block, origin, shape, err);
 
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, array->h.path);
+    zr_path_prefix(err, st, array->h.path);
     zr_array_state_free(s);
     return st;
 }
@@ -110,8 +109,7 @@ zarr_status zarr_array_chunk_extent(const zarr_array *array, const uint64_t *chu
         st = shard_chunk_extent(s, chunk, origin, shape, err);
     else
         st = block_extent(s, chunk, origin, shape, err);
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, array->h.path);
+    zr_path_prefix(err, st, array->h.path);
     zr_array_state_free(s);
     return st;
 }
@@ -132,8 +130,7 @@ zarr_status zarr_array_block_locate(const zarr_array *array, const uint64_t *at,
         else
             chunk[d] = zr_grid_locate(&s->meta.grid, d, at[d]);
     }
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, array->h.path);
+    zr_path_prefix(err, st, array->h.path);
     zr_array_state_free(s);
     return st;
 }
@@ -157,8 +154,7 @@ zarr_status zarr_array_select_blocks(zarr_selection **out, const zarr_array *arr
     struct zr_array_state *s = zr_array_state_get(array);
     zarr_status st = zr_select_blocks(out, &s->meta.grid, n_dims, dims, err);
 
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, array->h.path);
+    zr_path_prefix(err, st, array->h.path);
     zr_array_state_free(s);
     return st;
 }
@@ -184,8 +180,7 @@ static zarr_status checked_key(const zarr_array *a, const uint64_t *chunk,
     ZR_TRY(check_chunk(s, chunk, err));
     ZR_TRY(zr_array_key(a, s, chunk, out, err));
 out:
-    if (st != ZARR_OK)
-        zr_path_prefix(err, st, a->h.path);
+    zr_path_prefix(err, st, a->h.path);
     zr_array_state_free(s);
     return st;
 }

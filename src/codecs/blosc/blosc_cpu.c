@@ -207,25 +207,23 @@ out:
 static zarr_status blosc_decode_one(void *self, const struct zr_host_job *io,
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct blosc_header h = {0};
     int got = 0;
 
     ZR_UNUSED(self, exec);
-    ZR_TRY(blosc_open(&h, io, err));
+    ZR_CHECK(blosc_open(&h, io, err));
     *used = h.nbytes;
     if (h.flags & BLOSC_FLAG_STORED) {
         memcpy(io->dst, io->src + BLOSC_HEADER_BYTES, h.nbytes);
-        goto out;
+        return ZARR_OK;
     }
     if (h.nbytes == 0)
-        goto out;
-    ZR_TRY(blosc_check_memory(h.blocksize, err));
+        return ZARR_OK;
+    ZR_CHECK(blosc_check_memory(h.blocksize, err));
     got = blosc_decompress_ctx(io->src, io->dst, h.nbytes, 1);
     if (got < 0 || (uint32_t)got != h.nbytes)
-        st = blosc_fail(err, "damaged block");
-out:
-    return st;
+        return blosc_fail(err, "damaged block");
+    return ZARR_OK;
 }
 
 ZR_JOBS_EACH(blosc_decode, blosc_decode_one)

@@ -29,19 +29,17 @@ static zarr_status blosc_read_shuffle(const zarr_codec_spec *raw, int *shuffle,
 {
     int64_t number = 0;
     const char *text = zarr_codec_spec_text(raw, "shuffle");
-    zarr_status st = ZARR_OK;
 
     for (size_t i = 0; text && i < ZR_COUNT(blosc_gdal); i++)
         if (zr_streq(text, blosc_gdal[i])) {
             *shuffle = (int)i;
-            goto out;
+            return ZARR_OK;
         }
     if (zarr_codec_spec_i64(raw, "shuffle", &number) != 0)
         return zr_conf_encoder_word(raw, "shuffle", blosc_shuffles, shuffle, err);
-    ZR_TRY(zr_conf_encoder_i64(raw, "shuffle", -1, 2, &number, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "shuffle", -1, 2, &number, err));
     *shuffle = number < 0 ? BLOSC_WORD_AUTO : (int)number;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status blosc_canonical(const zarr_codec_spec *raw, int format, char *text,

@@ -226,37 +226,35 @@ zarr_status zr_filter_read(const zarr_codec_spec *spec, const zarr_dtype *array,
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
     const bool big = !ZR_HOST_IS_LITTLE;
-    zarr_status st = ZARR_OK;
 
     *out = (struct zr_filter){0};
     if (!form)
         return zr_internal(err);
     out->kind = form->kind;
     if (filter_read_nothing(spec, form, out))
-        goto out;
+        return ZARR_OK;
     if (array && !zr_conf_has(spec, form->dtype)) {
         if (!filter_type_parse(form, zarr_dtype_v2(array), &out->dtype, &out->unit))
-            ZR_TRY(zr_spec_refuse_dtype(spec, array, form->rule, err));
+            ZR_CHECK(zr_spec_refuse_dtype(spec, array, form->rule, err));
     } else {
-        ZR_TRY(filter_type(spec, form, form->dtype, &out->dtype, &out->unit, err));
+        ZR_CHECK(filter_type(spec, form, form->dtype, &out->dtype, &out->unit, err));
     }
     out->astype = out->dtype;
     out->asunit = out->unit;
     if (zr_conf_has(spec, form->astype) || form->kind == ZR_FILTER_ASTYPE)
-        ZR_TRY(filter_type(spec, form, form->astype, &out->astype, &out->asunit, err));
-    ZR_TRY(filter_fit(form, out, err));
+        ZR_CHECK(filter_type(spec, form, form->astype, &out->astype, &out->asunit, err));
+    ZR_CHECK(filter_fit(form, out, err));
     if (form->kind == ZR_FILTER_SCALE) {
-        ZR_TRY(filter_factor(spec, form, "offset", &out->offset, err));
-        ZR_TRY(filter_factor(spec, form, "scale", &out->scale, err));
+        ZR_CHECK(filter_factor(spec, form, "offset", &out->offset, err));
+        ZR_CHECK(filter_factor(spec, form, "scale", &out->scale, err));
     }
     if (form->kind == ZR_FILTER_QUANTIZE)
-        ZR_TRY(filter_quantum(spec, &out->quantum, err));
+        ZR_CHECK(filter_quantum(spec, &out->quantum, err));
     if (array) {
         out->dtype.big = out->dtype.bytes > 1 && big;
         out->astype.big = out->astype.bytes > 1 && big;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Prints a NumPy type such as "<i4" or "<M8[s]". */
@@ -351,17 +349,14 @@ static zarr_status filter_read_types(const zarr_codec_spec *spec,
                                      const struct filter_form *form, struct zr_filter *f,
                                      zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     *f = (struct zr_filter){.kind = form->kind};
     if (filter_read_nothing(spec, form, f))
-        goto out;
+        return ZARR_OK;
     if (zr_conf_has(spec, form->dtype))
-        ZR_TRY(filter_type(spec, form, form->dtype, &f->dtype, &f->unit, err));
+        ZR_CHECK(filter_type(spec, form, form->dtype, &f->dtype, &f->unit, err));
     if (zr_conf_has(spec, form->astype))
-        ZR_TRY(filter_type(spec, form, form->astype, &f->astype, &f->asunit, err));
-out:
-    return st;
+        ZR_CHECK(filter_type(spec, form, form->astype, &f->astype, &f->asunit, err));
+    return ZARR_OK;
 }
 
 /* In v2 the types have the byte order of the encoded elements. Between arrays they have
@@ -408,18 +403,16 @@ static zarr_status filter_complete(const zarr_codec_spec *spec, const zarr_chunk
 static zarr_status filter_elements(const zarr_codec_spec *spec, const char *in,
                                    zarr_codec_elements *out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_filter f;
 
     ZR_UNUSED(in);
     _Static_assert(FILTER_NAME <= ZARR_ELEMENTS_NAME, "names fit");
-    ZR_TRY(zr_filter_read(spec, NULL, &f, err));
+    ZR_CHECK(zr_filter_read(spec, NULL, &f, err));
     if (f.only_decodes)
-        goto out;
+        return ZARR_OK;
     filter_print(&f.dtype, &f.unit, out->takes);
     filter_print(&f.astype, &f.asunit, out->gives);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* numcodecs' delta and fixedscaleoffset flatten their input. */
@@ -435,24 +428,24 @@ static void filter_pass_flat(const zarr_codec_spec *spec, zarr_codec_input *inpu
 static zarr_status filter_resolve(const zarr_codec_spec *spec, const zarr_chunk_spec *in,
                                   zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
     struct zr_filter f;
 
     ZR_UNUSED(fill_out);
-    ZR_TRY(zr_filter_read(spec, NULL, &f, err));
+    ZR_CHECK(zr_filter_read(spec, NULL, &f, err));
     if (f.nothing)
-        goto out;
+        return ZARR_OK;
     if (in->exact && in->n_bytes % zr_number_item_bytes(&f.dtype))
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "%s: %" PRIu64 " bytes are not a whole number of elements of %" PRIu32,
-                zarr_codec_spec_name(spec), in->n_bytes, zr_number_item_bytes(&f.dtype));
+        return zr_fail(
+            err, ZARR_ERR_INVALID,
+            "%s: %" PRIu64 " bytes are not a whole number of elements of %" PRIu32,
+            zarr_codec_spec_name(spec), in->n_bytes, zr_number_item_bytes(&f.dtype));
     out->item_bytes_hint = zr_number_item_bytes(&f.astype);
     if (!zr_mul(in->n_bytes / zr_number_item_bytes(&f.dtype),
                 zr_number_item_bytes(&f.astype), &out->n_bytes))
-        st = zr_fail(err, ZARR_ERR_LIMIT, "%s: a chunk of %" PRIu64 " bytes is too large",
-                     zarr_codec_spec_name(spec), in->n_bytes);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_LIMIT,
+                       "%s: a chunk of %" PRIu64 " bytes is too large",
+                       zarr_codec_spec_name(spec), in->n_bytes);
+    return ZARR_OK;
 }
 
 /* ---- between arrays -------------------------------------------------------------- */
@@ -494,32 +487,30 @@ static zarr_status filter_array_resolve(const zarr_codec_spec *spec,
 {
     const struct filter_form *form = filter_form(zarr_codec_spec_name(spec));
     const zarr_dtype *dtype = NULL;
-    zarr_status st = ZARR_OK;
     struct zr_filter f;
     char name[FILTER_NAME];
 
-    ZR_TRY(zr_filter_read(spec, in->dtype, &f, err));
+    ZR_CHECK(zr_filter_read(spec, in->dtype, &f, err));
     if (f.nothing) {
         out->fill = in->fill;
-        goto out;
+        return ZARR_OK;
     }
     filter_type_name(&f.dtype, &f.unit, name);
-    ZR_TRY(zarr_codec_spec_dtype(&dtype, spec, name, err));
+    ZR_CHECK(zarr_codec_spec_dtype(&dtype, spec, name, err));
     if (!filter_views(spec, in->dtype, dtype, &f))
-        ZR_FAIL(err,
-                zarr_dtype_item_bytes(in->dtype) == zr_number_item_bytes(&f.dtype)
-                    ? ZARR_ERR_UNSUPPORTED
-                    : ZARR_ERR_INVALID,
-                "%s: %s \"%s\" is not the array's, %s", form->name, form->dtype, name,
-                zr_dtype_label(in->dtype));
+        return zr_fail(err,
+                       zarr_dtype_item_bytes(in->dtype) == zr_number_item_bytes(&f.dtype)
+                           ? ZARR_ERR_UNSUPPORTED
+                           : ZARR_ERR_INVALID,
+                       "%s: %s \"%s\" is not the array's, %s", form->name, form->dtype,
+                       name, zr_dtype_label(in->dtype));
     filter_type_name(&f.astype, &f.asunit, name);
-    ZR_TRY(zarr_codec_spec_dtype(&out->dtype, spec, name, err));
+    ZR_CHECK(zarr_codec_spec_dtype(&out->dtype, spec, name, err));
     if (in->fill) {
         zr_numpy_cast(&f.dtype, &f.astype, in->fill, fill_out);
         out->fill = fill_out;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* 0 only if all values come back. Integers come back from any integer type of at least

@@ -73,23 +73,20 @@ static zarr_status optional_resolve(const zarr_codec_spec *spec,
                                     void *fill_out, zarr_error *err)
 {
     zarr_chunk_spec mask = {0}, data = {0}, bits = {0}, values = {0};
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(fill_out);
-    ZR_TRY(zr_spec_optional_inner(spec, in, &mask, &data, err));
-    ZR_TRY(zarr_codec_spec_chain_resolve(spec, "mask_codecs", &mask, &bits, err));
-    ZR_TRY(zarr_codec_spec_chain_resolve(spec, "data_codecs", &data, &values, err));
+    ZR_CHECK(zr_spec_optional_inner(spec, in, &mask, &data, err));
+    ZR_CHECK(zarr_codec_spec_chain_resolve(spec, "mask_codecs", &mask, &bits, err));
+    ZR_CHECK(zarr_codec_spec_chain_resolve(spec, "data_codecs", &data, &values, err));
     out->exact = 0;
     out->item_bytes_hint = 1;
     out->n_bytes = UINT64_MAX;
     if (bits.n_bytes == UINT64_MAX || values.n_bytes == UINT64_MAX)
-        goto out;
-    ZR_TRY(zr_spec_set_bound(out, zarr_codec_spec_name(spec), bits.n_bytes, OPTIONAL_HEAD,
-                             err));
-    ZR_TRY(zr_spec_set_bound(out, zarr_codec_spec_name(spec), out->n_bytes,
-                             values.n_bytes, err));
-out:
-    return st;
+        return ZARR_OK;
+    ZR_CHECK(zr_spec_set_bound(out, zarr_codec_spec_name(spec), bits.n_bytes,
+                               OPTIONAL_HEAD, err));
+    return zr_spec_set_bound(out, zarr_codec_spec_name(spec), out->n_bytes,
+                             values.n_bytes, err);
 }
 
 static zarr_status optional_chain_input(const zarr_codec_spec *spec, const char *member,

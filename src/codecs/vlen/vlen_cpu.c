@@ -167,14 +167,12 @@ static zarr_status vlen_to_stored(const struct vlen_self *self, uint8_t *at,
                                   uint64_t bytes, zarr_error *err)
 {
     const size_t n = (size_t)(bytes / self->each);
-    zarr_status st = ZARR_OK;
 
     if (!self->converts)
-        goto out;
-    ZR_TRY(zr_dtype_pad(self->list.item, at, n, err));
+        return ZARR_OK;
+    ZR_CHECK(zr_dtype_pad(self->list.item, at, n, err));
     zr_dtype_swap(self->list.item, &self->list.stored, at, n);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* INVALID if the element is too long, is missing although it has a length, is not UTF-8

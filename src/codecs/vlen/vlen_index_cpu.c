@@ -249,18 +249,16 @@ static zarr_status vidx_encode_index(const struct vidx_self *self,
     const size_t start = *at;
     zarr_memory encoded = {0};
     bool same = true;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_runner_encode_at(self->index, exec, index, io, at, err));
+    ZR_CHECK(zr_runner_encode_at(self->index, exec, index, io, at, err));
     if (!self->lossy)
-        goto out;
+        return ZARR_OK;
     encoded = zr_mem_of_host(io->dst + start, *at - start);
-    ZR_TRY(zr_runner_comes_back(self->index, exec, &encoded, index, &same, err));
+    ZR_CHECK(zr_runner_comes_back(self->index, exec, &encoded, index, &same, err));
     if (!same)
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "zarrs.vlen: index_codecs do not keep the offsets of this chunk");
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "zarrs.vlen: index_codecs do not keep the offsets of this chunk");
+    return ZARR_OK;
 }
 
 static zarr_status vidx_encode_one(void *self_ptr, const struct zr_host_job *io,

@@ -69,7 +69,6 @@ static zarr_status find_elements(const struct zr_work *w, struct zr_leaf_write *
 {
     const struct zr_program *p = lw->level->encode;
     struct zr_target t;
-    zarr_status st = ZARR_OK;
 
     *e = (struct leaf_elements){.is_callers = false};
     if (!p)
@@ -79,19 +78,18 @@ static zarr_status find_elements(const struct zr_work *w, struct zr_leaf_write *
     w->worker->stats.elements += zr_projection_items(lw->proj);
     zr_target_borrow(&t, lw->proj);
     if (lw->proj->full && !w->on_host && zr_target_is_direct(w->io, p, &t, &e->at))
-        ZR_TRY(elements_as_is(w, p, &e->at, &e->is_callers, err));
+        ZR_CHECK(elements_as_is(w, p, &e->at, &e->is_callers, err));
     w->worker->stats.chunks_direct += e->is_callers;
     lw->direct = e->is_callers;
     if (e->is_callers)
-        goto out;
+        return ZARR_OK;
     e->needs_old = !zr_leaf_is_covered(lw->proj, p->decoded_bytes / p->item_bytes);
     e->at = lw->block;
     if (!e->at.handle)
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_BLOCK,
-                                 w->on_host ? ZARR_DEVICE_CPU : p->decoded_device,
-                                 p->decoded_bytes, &e->at, err));
-out:
-    return st;
+        ZR_CHECK(zr_worker_scratch(w, ZR_SCRATCH_BLOCK,
+                                   w->on_host ? ZARR_DEVICE_CPU : p->decoded_device,
+                                   p->decoded_bytes, &e->at, err));
+    return ZARR_OK;
 }
 
 /* Copies the caller's elements to the block. */
@@ -146,18 +144,15 @@ zarr_status zr_leaves_ask(const struct zr_work *w, const struct zr_level *lv,
                                      p->swap_bytes > 1 ? lv->fill_swapped : lv->fill,
                                  .item_bytes = p->item_bytes,
                                  .equal = a->equal};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(
+    ZR_CHECK(
         zr_mem_equal_list(w->io->engine->memory, &list, stream, &w->worker->copies, err));
     if (a->filled == a->equal)
-        goto out;
+        return ZARR_OK;
     list.pattern = w->io->layout->fill;
     list.equal = a->filled;
-    ZR_TRY(
-        zr_mem_equal_list(w->io->engine->memory, &list, stream, &w->worker->copies, err));
-out:
-    return st;
+    return zr_mem_equal_list(w->io->engine->memory, &list, stream, &w->worker->copies,
+                             err);
 }
 
 /* Compares elements where they are, in memory that the CPU cannot read. */
@@ -234,27 +229,25 @@ zarr_status zr_leaf_encode(const struct zr_work *w, struct zr_leaf_write *lw,
     const struct zr_program *p = lw->level->encode;
     struct leaf_elements e;
     zarr_memory host = {0};
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(find_elements(w, lw, &e, err));
+    ZR_CHECK(find_elements(w, lw, &e, err));
     if (e.needs_old)
-        ZR_TRY(zr_leaf_before(w, lw, &e.at, err));
-    ZR_TRY(take_elements(w, lw, &e, &host, err));
+        ZR_CHECK(zr_leaf_before(w, lw, &e.at, err));
+    ZR_CHECK(take_elements(w, lw, &e, &host, err));
     if (lw->empty)
-        goto out;
+        return ZARR_OK;
     if (p->n == 0 && zr_store_device_direct(w->io->store, e.at.device_type)) {
         lw->out = e.at; /* stored unchanged */
         w->worker->stats.bytes_decoded += e.at.bytes;
-        goto out;
+        return ZARR_OK;
     }
     if (p->n == 0 || p->stage[p->n - 1].kind == ZR_STAGE_COPY)
         e.at = host; /* encoding starts from that copy */
     if (p->unsized)
-        ZR_TRY(zr_chunk_encode_unsized(w, p, &e.at, &lw->out, err));
+        ZR_CHECK(zr_chunk_encode_unsized(w, p, &e.at, &lw->out, err));
     else
-        ZR_TRY(zr_chunk_encode(w, p, &e.at, &lw->room, &lw->out, err));
-out:
-    return st;
+        ZR_CHECK(zr_chunk_encode(w, p, &e.at, &lw->room, &lw->out, err));
+    return ZARR_OK;
 }
 
 zarr_status zr_leaf_keep(const struct zr_work *w, struct zr_leaf_write *lw,

@@ -82,17 +82,17 @@ zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
 {
     const struct zr_program *p = segment->level->decode;
     const struct zr_target *t = &segment->item[0]->target;
-    zarr_status st = ZARR_OK;
 
     memset(s, 0, sizeof *s);
-    ZR_TRY(zr_store_pin_init(&s->pin, io->store, segment->key, err));
+    ZR_CHECK(zr_store_pin_init(&s->pin, io->store, segment->key, err));
     if (s->pin.object_bytes != p->decoded_bytes) {
         zr_store_pin_deinit(&s->pin);
         if (!zr_store_is_own(io->store)) /* it did not tell the length */
-            goto out;
-        ZR_FAIL(err, ZARR_ERR_CORRUPT,
-                "chunk has %" PRIu64 " bytes where its shape and data type need %" PRIu64,
-                s->pin.object_bytes, p->decoded_bytes);
+            return ZARR_OK;
+        return zr_fail(err, ZARR_ERR_CORRUPT,
+                       "chunk has %" PRIu64
+                       " bytes where its shape and data type need %" PRIu64,
+                       s->pin.object_bytes, p->decoded_bytes);
     }
     s->segment = segment;
     s->dim = slab_dim(p);
@@ -100,8 +100,7 @@ zarr_status zr_slabs_open(struct zr_slabs *s, const struct zr_io *io,
     s->rows = slab_rows(s->row_bytes);
     s->n = (t->dim[p->order[s->dim]].n + s->rows - 1) / s->rows;
     s->direct = direct(io, p, t, &s->at);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 void zr_slabs_close(struct zr_slabs *s)

@@ -333,23 +333,21 @@ zarr_status zr_decode_end(const struct zr_work *w, const struct zr_program *p,
                           const zarr_memory *src, zarr_memory *out, zarr_error *err)
 {
     const zarr_memory from = *out;
-    zarr_status st = ZARR_OK;
 
     w->worker->stats.bytes_decoded += out->bytes;
     w->worker->stats.chunks_distrusted += p->distrusts;
     if (!p->unsized) /* otherwise checked where the sizes are known */
-        ZR_TRY(check_decoded(p, out, err));
+        ZR_CHECK(check_decoded(p, out, err));
     if (!p->padded)
-        goto out;
+        return ZARR_OK;
     /* Memory that does not belong to this worker is left unchanged. */
     if (from.handle == src->handle &&
         from.handle != w->worker->scratch[ZR_SCRATCH_FETCH].handle) {
-        ZR_TRY(zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, from.bytes, out, err));
-        ZR_TRY(run_copy(w, &from, out, true, err));
+        ZR_CHECK(
+            zr_worker_scratch(w, ZR_SCRATCH_A, ZARR_DEVICE_CPU, from.bytes, out, err));
+        ZR_CHECK(run_copy(w, &from, out, true, err));
     }
-    ZR_TRY(zr_block_unpad(w, p, out, err));
-out:
-    return st;
+    return zr_block_unpad(w, p, out, err);
 }
 
 zarr_status zr_chunk_decode(const struct zr_work *w, const struct zr_program *p,

@@ -57,18 +57,15 @@ static zarr_status move_bytes(struct zr_shard_writer *s, uint64_t to, uint64_t f
     const zarr_memory *value = &s->sw->block;
     zarr_memory dst, src;
     void *at = NULL;
-    zarr_status st = ZARR_OK;
 
     if (zr_device_is_host(memory, value->device_type)) {
-        ZR_TRY(zr_mem_host_ptr(memory, value, from + bytes, &at, err));
+        ZR_CHECK(zr_mem_host_ptr(memory, value, from + bytes, &at, err));
         memmove((unsigned char *)at + to, (unsigned char *)at + from, (size_t)bytes);
-        goto out;
+        return ZARR_OK;
     }
     if (!zr_mem_slice(value, to, bytes, &dst) || !zr_mem_slice(value, from, bytes, &src))
         return zr_internal(err);
-    st = zr_mem_copy_bytes(memory, &dst, &src, bytes, &s->w->worker->copies, err);
-out:
-    return st;
+    return zr_mem_copy_bytes(memory, &dst, &src, bytes, &s->w->worker->copies, err);
 }
 
 /* Closes the gaps that empty leaves left: chunks follow each other in the value as in the

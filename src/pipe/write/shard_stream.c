@@ -167,31 +167,29 @@ zarr_status zr_stream_out(struct zr_shard_writer *s, bool is_all, zarr_error *er
     zarr_memory rest, begin;
     uint64_t at = 0;
     uint32_t n;
-    zarr_status st = ZARR_OK;
 
     if (s->pos == s->base)
         return ZARR_OK;
     if (!stream->parts)
-        ZR_TRY(zr_store_begin_parts(s->w->io->store, stream->key, stream->lock,
-                                    &s->w->rq->cancel, &stream->parts, err));
+        ZR_CHECK(zr_store_begin_parts(s->w->io->store, stream->key, stream->lock,
+                                      &s->w->rq->cancel, &stream->parts, err));
     while ((n = stream_ops(s, at, is_all, op)) > 0) {
         const uint64_t end = op[n - 1].offset + op[n - 1].length;
 
         at += end - s->base;
         s->base = end;
-        ZR_TRY(put_stream_ops(s, op, n, err));
+        ZR_CHECK(put_stream_ops(s, op, n, err));
     }
     if (s->pos == s->base)
-        goto out;
+        return ZARR_OK;
     /* what is left is shorter than a part, so than what is before it */
     if (!zr_mem_slice(&s->sw->block, at, s->pos - s->base, &rest) ||
         !zr_mem_slice(&s->sw->block, 0, rest.bytes, &begin))
         return zr_internal(err);
     if (at > 0)
-        st = zr_mem_copy_bytes(s->w->io->engine->memory, &begin, &rest, rest.bytes,
-                               &s->w->worker->copies, err);
-out:
-    return st;
+        return zr_mem_copy_bytes(s->w->io->engine->memory, &begin, &rest, rest.bytes,
+                                 &s->w->worker->copies, err);
+    return ZARR_OK;
 }
 
 zarr_status zr_stream_old_index(struct zr_shard_writer *s, zarr_error *err)

@@ -317,22 +317,18 @@ out:
 /* The index of a streamed shard. In front of the chunks it is the last part. */
 static zarr_status stream_index(struct zr_shard_writer *s, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (s->lv->shard->index_at_end) {
-        ZR_TRY(write_index(s, err));
+        ZR_CHECK(write_index(s, err));
         s->pos = s->sw->out.bytes;
-        ZR_TRY(zr_stream_out(s, true, err));
-        goto out;
+        ZR_CHECK(zr_stream_out(s, true, err));
+        return ZARR_OK;
     }
-    ZR_TRY(zr_stream_out(s, true, err));
-    ZR_TRY(out_room(s, s->lv->index_bytes, err));
-    ZR_TRY(write_index(s, err));
+    ZR_CHECK(zr_stream_out(s, true, err));
+    ZR_CHECK(out_room(s, s->lv->index_bytes, err));
+    ZR_CHECK(write_index(s, err));
     s->base = 0;
     s->pos = s->lv->index_bytes;
-    ZR_TRY(zr_stream_out(s, true, err));
-out:
-    return st;
+    return zr_stream_out(s, true, err);
 }
 
 /* Whether this shard need not be stored. Either all its inner chunks are missing and it
