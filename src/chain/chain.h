@@ -300,9 +300,13 @@ struct zr_shard_pairs {
     const uint64_t *pairs;
     uint64_t n, shard_bytes, index_offset, index_bytes;
 };
-/* Checks that entries lie inside the value, do not wrap and do not overlap the index.
- * Returns CORRUPT, naming the entry, if not. */
-zarr_status zr_shard_pairs_check(const struct zr_shard_pairs *in, zarr_error *err);
+/* Checks that entry i lies inside the value, does not wrap and does not overlap the
+ * index. Returns CORRUPT, naming the entry, if not. */
+zarr_status zr_shard_pair_check(const struct zr_shard_pairs *in, uint64_t i,
+                                zarr_error *err);
+/* Whether the pair means missing. */
+#define ZR_PAIR_IS_MISSING(pair)                                                         \
+    ((pair)[0] == ZR_INDEX_MISSING && (pair)[1] == ZR_INDEX_MISSING)
 /* Gives the place of the index in a value. Returns CORRUPT if the value is too short for
  * an index. */
 zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_bytes,

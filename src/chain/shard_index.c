@@ -1,20 +1,21 @@
 /*
- * chain/shard_index.c - checks the index of one shard: n pairs of offset and length
- * inside the shard's value. All ones means missing: the fill value (zarr-specs,
+ * chain/shard_index.c - checks an entry of the index of a shard: a pair of offset and
+ * length inside the shard's value. All ones means missing: the fill value (zarr-specs,
  * sharding-indexed, "Binary shard format"). The index's own chain has decoded it into
  * host byte order. No number in it is trusted before it is known to be inside the value.
+ * A bad entry is an error of its chunk only: the others can be read.
  * Shards that are read in parts (plan, pipe) and shards that are decoded whole (impl)
  * share this check.
  * Thread class: plain functions.
  */
 #include "chain/chain_int.h"
 
-static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
-                               zarr_error *err)
+zarr_status zr_shard_pair_check(const struct zr_shard_pairs *in, uint64_t i,
+                                zarr_error *err)
 {
     uint64_t offset = in->pairs[2 * i], bytes = in->pairs[2 * i + 1], end = 0;
 
-    if (offset == ZR_INDEX_MISSING && bytes == ZR_INDEX_MISSING)
+    if (ZR_PAIR_IS_MISSING(&in->pairs[2 * i]))
         return ZARR_OK;
     /* An entry with only one half of the mark is corrupt and not missing, even if the
      * value's length is unknown. */
@@ -32,16 +33,6 @@ static zarr_status check_entry(const struct zr_shard_pairs *in, uint64_t i,
                        " bytes) overlaps the index",
                        i, offset, bytes);
     return ZARR_OK;
-}
-
-zarr_status zr_shard_pairs_check(const struct zr_shard_pairs *in, zarr_error *err)
-{
-    zarr_status st = ZARR_OK;
-
-    for (uint64_t i = 0; i < in->n; i++)
-        ZR_TRY(check_entry(in, i, err));
-out:
-    return st;
 }
 
 zarr_status zr_shard_index_at(const struct zr_shard_spec *s, uint64_t shard_bytes,

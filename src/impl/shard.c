@@ -221,11 +221,12 @@ static zarr_status shard_prefix(const struct shard_self *self, const uint64_t *a
 
 /* ---- decoding -------------------------------------------------------------------- */
 
-/* The blocks with the bytes that elements of variable length point to. */
+/* The index, and the blocks with the bytes that elements of variable length point to. */
 struct shard_keep {
-    size_t block; /* index of the last block in the stack of buffers */
-    size_t used;  /* bytes of the last block */
-    uint64_t all; /* bytes of all elements so far */
+    size_t block;                /* index of the last block in the stack of buffers */
+    size_t used;                 /* bytes of the last block */
+    uint64_t all;                /* bytes of all elements so far */
+    struct zr_shard_pairs index; /* its entries are not checked yet */
 };
 
 /* Adds a block. The buffer at its place in the stack may contain the elements' bytes, so
@@ -291,16 +292,18 @@ out:
 }
 
 static zarr_status decode_chunk(const struct shard_self *self,
-                                const struct zr_host_job *io, const uint64_t *pair,
-                                uint8_t *to, struct shard_keep *k, zarr_codec_exec *exec,
+                                const struct zr_host_job *io, uint64_t i, uint8_t *to,
+                                struct shard_keep *k, zarr_codec_exec *exec,
                                 zarr_error *err)
 {
+    const uint64_t *pair = k->index.pairs + 2 * i;
     zarr_memory src = {0}, dst = zr_mem_of_host(to, self->chunk_bytes);
 
-    if (pair[0] == ZR_INDEX_MISSING) {
+    if (ZR_PAIR_IS_MISSING(pair)) {
         shard_fill(self, to, self->chunk_bytes);
         return ZARR_OK;
     }
+    ZR_CHECK(zr_shard_pair_check(&k->index, i, err));
     src = zr_mem_of_host((void *)(uintptr_t)(io->src + pair[0]), pair[1]);
     ZR_CHECK(zarr_codec_runner_decode(self->inner, exec, &src, &dst, err));
     if (dst.bytes != self->chunk_bytes)
@@ -311,37 +314,38 @@ static zarr_status decode_chunk(const struct shard_self *self,
 }
 
 static zarr_status decode_index(const struct shard_self *self,
-                                const struct zr_host_job *io, uint64_t at,
-                                uint64_t *pairs, zarr_codec_exec *exec, zarr_error *err)
+                                const struct zr_host_job *io, uint64_t *pairs,
+                                struct zr_shard_pairs *out, zarr_codec_exec *exec,
+                                zarr_error *err)
 {
-    struct zr_shard_pairs in = {.pairs = pairs,
-                                .n = self->n,
-                                .shard_bytes = io->src_bytes,
-                                .index_offset = at,
-                                .index_bytes = self->index_bytes};
-    const zarr_memory src =
-        zr_mem_of_host((void *)(uintptr_t)(io->src + at), self->index_bytes);
+    const zarr_memory src = zr_mem_of_host(
+        (void *)(uintptr_t)(io->src + out->index_offset), self->index_bytes);
     zarr_memory dst = zr_mem_of_host(pairs, self->n * 2 * sizeof *pairs);
 
-    ZR_CHECK(zarr_codec_runner_decode(self->index, exec, &src, &dst, err));
-    return zr_shard_pairs_check(&in, err);
+    *out = (struct zr_shard_pairs){.pairs = pairs,
+                                   .n = self->n,
+                                   .shard_bytes = io->src_bytes,
+                                   .index_offset = out->index_offset,
+                                   .index_bytes = self->index_bytes};
+    return zarr_codec_runner_decode(self->index, exec, &src, &dst, err);
 }
 
-/* Decodes and checks the index, and makes room for chunks and for the bytes of
+/* Decodes the index, and makes room for chunks and for the bytes of
  * elements of variable length. */
 static zarr_status decode_open(const struct shard_self *self,
-                               const struct zr_host_job *io, uint64_t **pairs,
-                               uint8_t **chunk, struct shard_keep *k,
-                               zarr_codec_exec *exec, zarr_error *err)
+                               const struct zr_host_job *io, uint8_t **chunk,
+                               struct shard_keep *k, zarr_codec_exec *exec,
+                               zarr_error *err)
 {
-    uint64_t at = 0;
+    uint64_t *pairs = NULL;
     uint8_t *block = NULL;
     zarr_status st = ZARR_OK;
 
-    st = zr_shard_index_at(self->spec, io->src_bytes, self->index_bytes, &at, err);
+    st = zr_shard_index_at(self->spec, io->src_bytes, self->index_bytes,
+                           &k->index.index_offset, err);
     if (st == ZARR_OK) {
-        ZR_TRY(shard_room(self, exec, false, pairs, chunk, err));
-        st = decode_index(self, io, at, *pairs, exec, err);
+        ZR_TRY(shard_room(self, exec, false, &pairs, chunk, err));
+        st = decode_index(self, io, pairs, &k->index, exec, err);
     }
     if (st != ZARR_OK) {
         (void)zr_prefix(err, st, "shard index");
@@ -359,7 +363,7 @@ static zarr_status shard_decode_one(void *self_ptr, const struct zr_host_job *io
                                     size_t *used, zarr_codec_exec *exec, zarr_error *err)
 {
     const struct shard_self *self = self_ptr;
-    uint64_t *pairs = NULL, at[ZARR_MAX_RANK] = {0};
+    uint64_t at[ZARR_MAX_RANK] = {0};
     struct shard_keep keep = {0};
     uint8_t *chunk = NULL, *to = NULL;
     size_t offset = 0;
@@ -367,11 +371,11 @@ static zarr_status shard_decode_one(void *self_ptr, const struct zr_host_job *io
 
     if (io->dst_bytes < self->bytes)
         return zr_too_long(err, "sharding_indexed", io->dst_bytes);
-    ZR_TRY(decode_open(self, io, &pairs, &chunk, &keep, exec, err));
+    ZR_TRY(decode_open(self, io, &chunk, &keep, exec, err));
     for (uint64_t i = 0; i < self->n; i++) {
         ZR_TRY(shard_check_cancel(i, exec, err));
         to = chunk ? chunk : io->dst + offset;
-        st = decode_chunk(self, io, pairs + 2 * i, to, &keep, exec, err);
+        st = decode_chunk(self, io, i, to, &keep, exec, err);
         if (st != ZARR_OK) {
             st = shard_prefix(self, at, st, err);
             goto out;

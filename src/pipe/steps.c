@@ -463,7 +463,7 @@ static zarr_status step_fill(zarr_pipeline_worker *worker, const zarr_pipeline_w
     zarr_status st = ZARR_OK;
 
     ZR_TRY(find_item(wave, i, item, &segment, err));
-    st = zr_item_fill(&worker->w, segment->item[item], err);
+    st = zr_item_fill(&worker->w, segment, segment->item[item], err);
     if (st == ZARR_OK)
         count_delivered(worker, segment->item[item]);
     st = zr_item_prefix(segment, segment->item[item], st, err);

@@ -214,6 +214,7 @@ static zarr_status note_open(struct zr_plan *p, struct zr_wave *w, uint32_t leve
 
         zr_str_clear(&p->key);
         zr_str_puts(&p->key, parent->key);
+        o->entry = entry;
         o->offset = parent->base + parent->index->entry[2 * entry];
         o->bytes = parent->index->entry[2 * entry + 1];
     }
@@ -323,7 +324,8 @@ static zarr_status pull_shards(struct zr_plan *p, struct zr_wave_builder *b,
             break;
         }
         entry = inner_entry(f->lv[f->pos], proj.chunk);
-        if (shard->index->missing || shard->index->entry[2 * entry] == ZR_INDEX_MISSING) {
+        if (shard->index->missing ||
+            ZR_PAIR_IS_MISSING(shard->index->entry + 2 * entry)) {
             ZR_CHECK(zr_wave_add_missing(p, b, shard, &proj, level + 1, err));
             continue;
         }

@@ -134,25 +134,28 @@ void zr_level_give(const struct zr_level *lv); /* lv may be NULL */
  * be cached. */
 struct zr_shard_index {
     atomic_uint refs;
-    bool missing;         /* the object is missing, so every entry is */
-    uint64_t n;           /* entries: chunks, or shards */
-    uint64_t shard_bytes; /* length of the shard's value; UINT64_MAX: unknown */
+    bool missing; /* the object is missing, so every entry is */
+    uint64_t n;   /* entries: chunks, or shards */
     /* of the object that the index was read from; all zero: unknown */
     unsigned char version[64];
     uint64_t *entry;
+    struct zr_shard_pairs bounds; /* of the entries */
+    uint64_t begin, end;          /* between these all bytes are of chunks */
     const zarr_allocator *alloc;
 };
-/* Checks the pairs, which have the bounds of `in`, with zr_shard_pairs_check(). Takes
- * over the pairs, which are of `alloc`, also if it fails. If they are NULL, makes an
- * index of n missing chunks (missing = true). */
+/* Takes over the pairs, which are of `alloc` and have the bounds of `in`, also if it
+ * fails. If they are NULL, makes an index of n missing chunks (missing = true). */
 zarr_status zr_shard_index_make(struct zr_shard_index **out, uint64_t *pairs,
                                 const struct zr_shard_pairs *in,
                                 const zarr_allocator *alloc, zarr_error *err);
 /* Whether entry i is not stored. */
 static inline bool zr_shard_index_lacks(const struct zr_shard_index *x, uint64_t i)
 {
-    return x->missing || x->entry[2 * i] == ZR_INDEX_MISSING;
+    return x->missing || ZR_PAIR_IS_MISSING(x->entry + 2 * i);
 }
+/* Checks entry i, which is stored, before it is used. Returns CORRUPT if it is bad. */
+zarr_status zr_shard_index_check(const struct zr_shard_index *x, uint64_t i,
+                                 zarr_error *err);
 struct zr_shard_index *zr_shard_index_ref(struct zr_shard_index *x);
 void zr_shard_index_free(struct zr_shard_index *x);
 
@@ -230,6 +233,7 @@ struct zr_item {
     uint64_t n_chunks;   /* 1; more if the item is a whole missing shard */
     uint32_t fill_level; /* missing: the level whose fill value the elements get; 0: the
                             whole unit is missing */
+    bool is_bad;         /* missing: its entry in the index, number `offset`, is bad */
     uint64_t unit;       /* number of the block among those of the request */
 };
 #define ZR_ITEM_MISSING (UINT64_MAX - 1)
@@ -248,7 +252,8 @@ struct zr_open {
     const char *key;
     const uint64_t *origin;  /* first element in the array; NULL: not known */
     struct zr_shard *parent; /* nested: the shard that contains it; NULL: an object */
-    uint64_t offset, bytes;  /* nested: its range in the parent */
+    uint64_t entry;          /* nested: its number in the parent's index */
+    uint64_t offset, bytes;  /* nested: its range in the parent, if the entry is good */
     uint32_t level;
     const struct zr_level *lv; /* level of this shard; borrowed from the plan */
     uint64_t ordinal;

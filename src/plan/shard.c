@@ -1,6 +1,6 @@
 /*
- * plan/shard.c - the index of one shard, checked by `chain` and kept; and shards during
- * one request. No I/O.
+ * plan/shard.c - the index of one shard, whose entries `chain` checks when they are
+ * used; and shards during one request. No I/O.
  * Thread class: indexes are frozen once parsed, shards once opened; both are counted.
  */
 #include "plan/plan.h"
@@ -11,9 +11,7 @@ zarr_status zr_shard_index_make(struct zr_shard_index **out, uint64_t *pairs,
                                 const struct zr_shard_pairs *in,
                                 const zarr_allocator *alloc, zarr_error *err)
 {
-    struct zr_shard_pairs checked = *in;
     struct zr_shard_index *x = zr_calloc(alloc, 1, sizeof *x);
-    zarr_status st = ZARR_OK;
 
     if (!x) {
         zr_free(alloc, pairs);
@@ -22,17 +20,27 @@ zarr_status zr_shard_index_make(struct zr_shard_index **out, uint64_t *pairs,
     atomic_init(&x->refs, 1);
     x->alloc = alloc;
     x->n = in->n;
-    x->shard_bytes = in->shard_bytes;
     x->missing = pairs == NULL;
     x->entry = pairs;
-    checked.pairs = pairs;
-    if (!x->missing)
-        ZR_TRY(zr_shard_pairs_check(&checked, err));
+    x->bounds = *in;
+    x->bounds.pairs = pairs;
+    x->end = in->shard_bytes;
+    if (in->index_bytes && in->index_offset)
+        x->end = in->index_offset;
+    else
+        x->begin = in->index_bytes;
     *out = x;
-    x = NULL;
-out:
-    zr_shard_index_free(x);
-    return st;
+    return ZARR_OK;
+}
+
+zarr_status zr_shard_index_check(const struct zr_shard_index *x, uint64_t i,
+                                 zarr_error *err)
+{
+    const uint64_t offset = x->entry[2 * i], bytes = x->entry[2 * i + 1];
+
+    if (offset >= x->begin && offset < x->end && bytes <= x->end - offset)
+        return ZARR_OK;
+    return zr_shard_pair_check(&x->bounds, i, err); /* one without bytes may be good */
 }
 
 struct zr_shard_index *zr_shard_index_ref(struct zr_shard_index *x)

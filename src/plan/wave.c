@@ -65,6 +65,7 @@ static struct zr_item *new_item(struct zr_wave_builder *b,
 
     if (!item || !zr_target_pack(&item->target, proj, &b->w->arena))
         return NULL;
+    item->is_bad = false;
     return item;
 }
 
@@ -160,7 +161,12 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
     item->fill_level = fill_level;
     item->offset = 0;
     item->bytes = ZR_ITEM_MISSING;
-    if (!x->missing && entry != UINT64_MAX && x->entry[2 * entry] != ZR_INDEX_MISSING) {
+    if (x->missing || entry == UINT64_MAX || ZR_PAIR_IS_MISSING(x->entry + 2 * entry)) {
+        /* it is filled */
+    } else if (zr_shard_index_check(x, entry, NULL) != ZARR_OK) {
+        item->is_bad = true;
+        item->offset = entry;
+    } else {
         item->offset = shard->base + x->entry[2 * entry];
         item->bytes = x->entry[2 * entry + 1];
         note_order(b, &p->a, item);

@@ -365,7 +365,8 @@ static zarr_status emit_inner(void *arg, const struct zr_inner_chunk *inner,
         .is_chunk = 1,
     };
 
-    ZR_UNUSED(err);
+    zarr_status st = ZARR_OK;
+
     if (l->stopped)
         return ZARR_OK;
     for (int32_t d = 0; d < s->meta.ndim; d++) {
@@ -373,6 +374,9 @@ static zarr_status emit_inner(void *arg, const struct zr_inner_chunk *inner,
             return ZARR_OK; /* padding of a shard at the array's border */
         l->chunk[d] = inner->origin[d] / s->leaf_shape[d];
     }
+    st = zr_shard_index_check(inner->shard->index, inner->entry, err);
+    if (st != ZARR_OK)
+        return zr_prefix_key(err, st, info.key);
     l->stopped = l->fn(l->user, &info) != 0;
     return ZARR_OK;
 }

@@ -219,7 +219,10 @@ static zarr_status fill_segment(struct zr_batch *l, const struct zr_segment *seg
     for (uint32_t k = 0; k < segment->n_items; k++) {
         const struct zr_item *item = segment->item[k];
 
-        ZR_CHECK(zr_item_count_missing(&l->flow->w, item, err));
+        const zarr_status st = zr_item_count_missing(&l->flow->w, segment, item, err);
+
+        if (st != ZARR_OK)
+            return zr_item_prefix(segment, item, st, err);
         ZR_CHECK(zr_box_list_fill(list, &l->io->layout->level[item->fill_level],
                                   &item->target, err));
     }

@@ -51,9 +51,12 @@ zarr_status zr_item_prefix(const struct zr_segment *segment, const struct zr_ite
     return zr_prefix_parts(err, st, part, "%s", name);
 }
 
-zarr_status zr_item_count_missing(const struct zr_work *w, const struct zr_item *item,
-                                  zarr_error *err)
+zarr_status zr_item_count_missing(const struct zr_work *w,
+                                  const struct zr_segment *segment,
+                                  const struct zr_item *item, zarr_error *err)
 {
+    if (item->is_bad)
+        return zr_shard_index_check(segment->shard->index, item->offset, err);
     if (w->io->present && item->fill_level == 0 && item->unit < w->io->n_present)
         w->io->present[item->unit] = 0;
     w->worker->stats.chunks_missing += item->n_chunks;
@@ -64,11 +67,11 @@ zarr_status zr_item_count_missing(const struct zr_work *w, const struct zr_item 
     return ZARR_OK;
 }
 
-zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
-                         zarr_error *err)
+zarr_status zr_item_fill(const struct zr_work *w, const struct zr_segment *segment,
+                         const struct zr_item *item, zarr_error *err)
 {
     const struct zr_level *lv = &w->io->layout->level[item->fill_level];
-    const zarr_status st = zr_item_count_missing(w, item, err);
+    const zarr_status st = zr_item_count_missing(w, segment, item, err);
 
     return st == ZARR_OK ? zr_fill_target(w, lv, &item->target, err) : st;
 }
@@ -209,7 +212,7 @@ static zarr_status segment_fill(const struct zr_work *w, const struct zr_segment
                                 zarr_error *err)
 {
     for (uint32_t i = 0; i < segment->n_items; i++) {
-        zarr_status st = zr_item_fill(w, segment->item[i], err);
+        zarr_status st = zr_item_fill(w, segment, segment->item[i], err);
 
         if (st != ZARR_OK)
             return zr_item_prefix(segment, segment->item[i], st, err);
@@ -270,7 +273,7 @@ static zarr_status segment_on_host(const struct zr_work *w,
     else
         st = (whole_object ? fetch_object : zr_segment_range)(w, segment, &range, err);
     if (st == ZARR_ERR_NOT_FOUND && whole_object)
-        return zr_item_fill(w, *at, err);
+        return zr_item_fill(w, segment, *at, err);
     for (uint32_t i = 0; i < segment->n_items && st == ZARR_OK; i++) {
         *at = segment->item[i];
         if (!item_bytes(segment, *at, &range, &encoded))
@@ -332,7 +335,7 @@ zarr_status zr_segment_read(const struct zr_work *w, const struct zr_segment *se
                           : zr_segment_range(w, segment, &range, err);
     /* the store reports it missing: the fill value */
     if (st == ZARR_ERR_NOT_FOUND && whole_object) {
-        st = zr_item_fill(w, item, err);
+        st = zr_item_fill(w, segment, item, err);
         done = true;
     }
     for (uint32_t i = 0; i < segment->n_items && st == ZARR_OK && !done; i++) {

@@ -24,12 +24,13 @@ zarr_status zr_segment_fetch(const struct zr_work *w, const struct zr_segment *s
 zarr_status zr_segment_range(const struct zr_work *w, const struct zr_segment *segment,
                              zarr_memory *out, zarr_error *err);
 /* Counts a missing item, whose elements become the fill value; or fails with NOT_FOUND if
- * the caller asked for that. */
-zarr_status zr_item_count_missing(const struct zr_work *w, const struct zr_item *item,
-                                  zarr_error *err);
+ * the caller asked for that. CORRUPT: its entry in the shard's index is bad. */
+zarr_status zr_item_count_missing(const struct zr_work *w,
+                                  const struct zr_segment *segment,
+                                  const struct zr_item *item, zarr_error *err);
 /* The same, and writes the fill value. */
-zarr_status zr_item_fill(const struct zr_work *w, const struct zr_item *item,
-                         zarr_error *err);
+zarr_status zr_item_fill(const struct zr_work *w, const struct zr_segment *segment,
+                         const struct zr_item *item, zarr_error *err);
 /* The bytes of a chunk that a target needs, as ranges (ranges.c): dimensions below
  * `split` are walked index by index, and the others are read as one range. n is a count
  * for dimensions below `split`, an extent for the others. */

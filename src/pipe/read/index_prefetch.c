@@ -13,7 +13,9 @@
 static bool has_place(const struct zr_open *o)
 {
     return !o->lv->bytes_decode &&
-           (!o->parent || (!o->parent->buffer.handle && o->bytes >= o->lv->index_bytes));
+           (!o->parent ||
+            (!o->parent->buffer.handle && o->bytes >= o->lv->index_bytes &&
+             zr_shard_index_check(o->parent->index, o->entry, NULL) == ZARR_OK));
 }
 
 static zarr_status ahead_op(const struct zr_io *io, struct zarr_request *rq,

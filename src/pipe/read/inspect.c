@@ -56,6 +56,7 @@ zarr_status zr_shard_open_inner(const struct zr_io *io, struct zr_shard *parent,
 {
     struct zr_open o = {.key = parent->key,
                         .parent = parent,
+                        .entry = entry,
                         .level = level,
                         .lv = &io->layout->level[level]};
 
@@ -123,8 +124,8 @@ static void find_neighbours(const struct zr_io *io, uint64_t most, struct neighb
 
         if (zr_shard_index_lacks(x, i))
             continue;
-        if (next[1] > longest || next[0] < r.start ||
-            !zr_range_join(&cut, &r, next[0], next[1], &gaps))
+        if (zr_shard_index_check(x, i, NULL) != ZARR_OK || next[1] > longest ||
+            next[0] < r.start || !zr_range_join(&cut, &r, next[0], next[1], &gaps))
             break;
         c->n++;
     }
@@ -191,6 +192,7 @@ zarr_status zr_chunks_check(const struct zr_io *io, struct zr_shard *shard,
     zarr_status st = ZARR_OK;
 
     check->n_sound = 0;
+    ZR_TRY(zr_shard_index_check(shard->index, entry, err));
     if (bytes > most)
         return zr_fail(err, zr_excess(io),
                        "the shard index gives %" PRIu64

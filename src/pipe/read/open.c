@@ -251,6 +251,7 @@ static zarr_status open_nested(const struct zr_work *w, const struct zr_level *l
     zarr_memory value = {0};
     zarr_status st = ZARR_OK;
 
+    ZR_TRY(zr_shard_index_check(o->parent->index, o->entry, err));
     if (lv->bytes_decode && bytes > zr_shard_most(w->io, lv)) /* decoded whole */
         ZR_FAIL(err, zr_excess(w->io),
                 "a nested shard has %" PRIu64 " bytes (limit encoded_bytes)", bytes);

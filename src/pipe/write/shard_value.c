@@ -124,12 +124,33 @@ static zarr_status stream_old(const struct zr_shard_writer *s, const struct zr_w
     return ZARR_OK;
 }
 
+/* Names an inner chunk by its coordinates in the shard. */
+static zarr_status prefix_inner(const struct zr_level *lv, uint64_t id, zarr_status st,
+                                zarr_error *err)
+{
+    uint64_t at[ZARR_MAX_RANK];
+    char text[160];
+
+    for (int32_t d = lv->ndim - 1; d >= 0; d--) {
+        at[lv->to_array[d]] = id % lv->n_inner[d];
+        id /= lv->n_inner[d];
+    }
+    zr_coord_text(text, sizeof text, at, lv->ndim);
+    return zr_prefix(err, st, "chunk [%s] of the shard", text);
+}
+
+/* Fails if the index has a bad entry for the chunk: what is not replaced is not lost. */
 static zarr_status old_value(const struct zr_shard_writer *s, const struct zr_work *w,
                              uint64_t id, zarr_memory *out, zarr_error *err)
 {
+    zarr_status st;
+
     *out = (zarr_memory){0};
-    if (!s->old || s->old->entry[2 * id] == ZR_INDEX_MISSING)
+    if (!s->old || ZR_PAIR_IS_MISSING(s->old->entry + 2 * id))
         return ZARR_OK;
+    st = zr_shard_index_check(s->old, id, err);
+    if (st != ZARR_OK)
+        return prefix_inner(s->lv, id, st, err);
     if (s->sw->stream)
         return stream_old(s, w, &s->old->entry[2 * id], out, err);
     if (!zr_mem_slice(&s->value, s->old->entry[2 * id], s->old->entry[2 * id + 1], out))

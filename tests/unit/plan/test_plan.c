@@ -396,7 +396,10 @@ static void test_indexes(void **state)
         assert_non_null(pair);
         pair[0] = cases[i].offset;
         pair[1] = cases[i].bytes;
-        assert_int_equal(zr_shard_index_make(&x, pair, &in, NULL, &terr), cases[i].want);
+        assert_ok(zr_shard_index_make(&x, pair, &in, NULL, &terr));
+        assert_int_equal(zr_shard_index_lacks(x, 0),
+                         pair[0] == ZR_INDEX_MISSING && pair[1] == ZR_INDEX_MISSING);
+        assert_int_equal(zr_shard_index_check(x, 0, &terr), cases[i].want);
         if (cases[i].want == ZARR_ERR_CORRUPT)
             assert_non_null(strstr(terr.message, "entry 0"));
         zr_shard_index_free(x);
