@@ -127,10 +127,6 @@ static void report_json(const struct verify *v)
     struct cli_json *j = cli_json(v->cli);
 
     cli_json_end(j); /* faults */
-    if (n_faults(v) == 0 && r->n_limits)
-        cli_json_null(cli_key(j, "valid"));
-    else
-        cli_json_bool(cli_key(j, "valid"), n_faults(v) == 0);
     cli_json_u64(cli_key(j, "n_faults"), n_faults(v));
     cli_json_u64(cli_key(j, "n_limits"), r->n_limits);
     cli_json_u64(cli_key(j, "n_notes"), r->n_notes);
@@ -139,6 +135,18 @@ static void report_json(const struct verify *v)
     cli_json_u64(cli_key(j, "objects"), r->n_objects);
     cli_json_u64(cli_key(j, "bytes"), r->n_bytes);
     cli_json_f64(cli_key(j, "seconds"), v->seconds);
+}
+
+/* What is left after a repair. */
+static void report_end(const struct verify *v)
+{
+    struct cli_json *j = cli_json(v->cli);
+
+    cli_json_u64(cli_key(j, "n_faults_left"), n_faults(v));
+    if (n_faults(v) == 0 && v->result.n_limits)
+        cli_json_null(cli_key(j, "valid"));
+    else
+        cli_json_bool(cli_key(j, "valid"), n_faults(v) == 0);
 }
 
 static void report_text(const struct verify *v)
@@ -264,6 +272,8 @@ static int verify(struct verify *v)
         rc = cli_repair(cli, &v->node, &v->faults, find, v);
     if (rc)
         return rc;
+    if (cli->json)
+        report_end(v);
     return n_faults(v) ? CLI_DIFFERENT : v->result.n_limits ? CLI_CORRUPT : CLI_OK;
 }
 
@@ -328,15 +338,17 @@ const struct cli_command cli_cmd_verify = {
         "changed bit is found only if the decoder detects it.\n\n"
         "--repair prints one line for each repair, with the regions of elements that are "
         "lost or copied, and changes nothing without --yes. delete removes a broken "
-        "block; of a shard with a sound index only the broken chunks. These elements "
-        "then have the fill value; in S3, chunks of it are written. from:STORE copies a "
+        "block; of a shard only the broken chunks, if its index can be decoded. These "
+        "elements then have the fill value; in S3, chunks of it are written. from:STORE "
+        "copies a "
         "broken block, or the elements of a broken chunk, from the same path of STORE, "
         "and restores metadata from there. The array there must have the same shape, "
         "data type, fill value, chunk grid, codecs, scale_factor, add_offset and units. "
         "consolidated restores broken or missing metadata from the consolidated metadata "
-        "of a group above; consolidated metadata that is broken or out of date is "
-        "written anew from the nodes, when each entry has its node again "
-        "(zarrc-consolidate(1) drops the others).\n\n"
+        "of a group above, also of an array without chunks, which may be one of fill "
+        "values or deleted by hand; consolidated metadata that is broken or out of date "
+        "is written anew from the nodes, when each entry has its node again. "
+        "zarrc-consolidate(1) drops entries of deleted nodes instead.\n\n"
         "Each repair is first made in memory and read there. Then it changes one object "
         "in one step, if that still is the broken one. No other object changes. Then "
         "everything is verified again, also what is below restored metadata, and "
@@ -353,10 +365,12 @@ const struct cli_command cli_cmd_verify = {
     .json =
         "node. faults: objects with node, key, block (coordinates in the grid of "
         "blocks, or null), code, reason, severity (error, warning, limit or note). "
-        "valid (null: no fault, but something is above the limits); n_faults, "
-        "n_limits and n_notes (not only those in faults); arrays; groups; objects; "
-        "bytes (stored); seconds. With --repair also repairs: objects with key, action, "
-        "regions (texts, as after the name of an array), done, reason (null: possible).",
+        "n_faults, n_limits and n_notes: how many were found (not only those in faults); "
+        "arrays; groups; objects; bytes (stored); seconds. With --repair also repairs: "
+        "objects with key, action, regions (texts, as after the name of an array), done, "
+        "reason (null: possible). At the end, as the exit code: n_faults_left, which "
+        "only --yes makes fewer; valid (null: no fault is left, but something is above "
+        "the limits).",
     .options = options,
     .examples = examples,
     .see_also = "zarrc-clean zarrc-diff",
