@@ -2,8 +2,8 @@
  * node/salvage.c - finds the chunks of a block that cannot be decoded, and puts the fill
  * value, NaN, nothing, or the elements of another array in their place, in an overlay.
  * The rest of a shard keeps its encoded bytes: the library replaces whole chunks without
- * reading them. If the index of a shard is damaged, all of the shard is lost. The store
- * itself never changes.
+ * reading them. If the index of a shard cannot be decoded, all of the shard is lost; by a
+ * bad entry of it only the entry's chunk. The store itself never changes.
  */
 #include "node/work.h"
 
@@ -37,11 +37,20 @@ struct mend {
     const uint64_t *block;
     enum cli_mend how;
     struct cli_region all;
+    uint64_t part[ZARR_MAX_RANK]; /* the largest that is lost at once: a nested shard */
+    const uint64_t *chunk;        /* of these; is_chunk: it is one of them, or a block */
+    bool is_chunk;
     void *element; /* that is put in the place of lost ones */
     void *data;    /* the region that was read last */
     zarr_heap *heap;
     struct cli_losses *lost;
 };
+
+static uint64_t region_bytes(const struct mend *m, const struct cli_region *region)
+{
+    return cli_mul(cli_product(region->ndim, region->count),
+                   zarr_dtype_item_bytes(zarr_array_dtype(m->array)));
+}
 
 static zarr_status select_region(zarr_selection **out, const zarr_array *array,
                                  const struct cli_region *region, zarr_error *err)
@@ -50,93 +59,27 @@ static zarr_status select_region(zarr_selection **out, const zarr_array *array,
                               region->count, err);
 }
 
-/* Reads to m->data. missing: ZARR_MISSING_*. */
-static zarr_status read_region(struct mend *m, zarr_array *array,
-                               const struct cli_region *region, uint32_t missing,
+/* Reads to m->data. */
+static zarr_status read_region(struct mend *m, const struct cli_region *region,
                                zarr_error *err)
 {
-    const zarr_dtype *type = zarr_array_dtype(array);
-    const uint64_t bytes =
-        cli_mul(cli_product(region->ndim, region->count), zarr_dtype_item_bytes(type));
-    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
-    zarr_selection *selection = NULL;
-    zarr_tensor tensor;
-    zarr_status st = select_region(&selection, array, region, err);
-
-    if (!st)
-        st = cli_heap(m->cli, type, &m->heap, err);
-    if (!st) {
-        free(m->data);
-        m->data = cli_alloc((size_t)bytes);
-        opts.heap = m->heap;
-        opts.missing_chunks = missing;
-        zarr_tensor_host(&tensor, NULL, m->data, bytes, region->ndim, region->count);
-        st = cli_read(array, selection, &tensor, &opts, err);
-    }
-    zarr_selection_free(selection);
-    return st;
-}
-
-/* Writes m->data, or the element everywhere. */
-static zarr_status write_region(struct mend *m, const struct cli_region *region,
-                                bool repeat, zarr_error *err)
-{
-    static const int64_t zeros[ZARR_MAX_RANK] = {0};
+    const uint64_t bytes = region_bytes(m, region);
     zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
     zarr_selection *selection = NULL;
     zarr_tensor tensor;
     zarr_status st = select_region(&selection, m->array, region, err);
 
-    if (st)
-        return st;
-    opts.empty_chunks =
-        m->how == CLI_MEND_ERASE ? ZARR_EMPTY_CHUNKS_SKIP : ZARR_EMPTY_CHUNKS_WRITE;
-    zarr_tensor_host(&tensor, NULL, repeat ? m->element : m->data, 0, region->ndim,
-                     region->count);
-    if (repeat)
-        tensor.strides = zeros;
-    st = cli_write(m->array, selection, &tensor, &opts, err);
-    if (cli_is_damage(st, err)) { /* of a chunk that is partly outside of the shape */
-        opts.outside = ZARR_OUTSIDE_RESET;
-        st = cli_write(m->array, selection, &tensor, &opts, err);
+    if (!st)
+        st = cli_heap(m->cli, zarr_array_dtype(m->array), &m->heap, err);
+    if (!st) {
+        free(m->data);
+        m->data = cli_alloc((size_t)bytes);
+        opts.heap = m->heap;
+        zarr_tensor_host(&tensor, NULL, m->data, bytes, region->ndim, region->count);
+        st = cli_read(m->array, selection, &tensor, &opts, err);
     }
     zarr_selection_free(selection);
     return st;
-}
-
-/* Cuts off what is outside of the shape. */
-static void clip(const zarr_array *array, struct cli_region *region)
-{
-    const uint64_t *shape = zarr_array_shape(array);
-
-    for (int32_t d = 0; d < region->ndim; d++)
-        if (region->count[d] > shape[d] - region->start[d])
-            region->count[d] = shape[d] - region->start[d];
-}
-
-/* The largest parts of a block that are lost at once: nested shards, else chunks. */
-static void find_parts(const zarr_array *array, const uint64_t *count,
-                       struct cli_boxes *out)
-{
-    const char *codecs = zarr_array_codecs(array), *codec, *shape = NULL, *item;
-    const uint64_t *chunk = zarr_array_chunk_shape(array);
-    const int32_t ndim = zarr_array_ndim(array);
-    uint64_t part[ZARR_MAX_RANK];
-    size_t n;
-
-    for (size_t i = 0; !shape && (codec = cli_json_item(codecs, i, &n)) != NULL; i++)
-        if (cli_sharding_config(codec))
-            shape = cli_json_member(cli_sharding_config(codec), "chunk_shape", &n);
-    for (int32_t d = 0; d < ndim; d++) {
-        item = shape ? cli_json_item(shape, (size_t)d, &n) : NULL;
-        part[d] = item ? strtoull(item, NULL, 10) : 0;
-        /* codecs before the shards may change the dimensions */
-        if (chunk && (part[d] == 0 || part[d] % chunk[d]))
-            part[d] = chunk[d];
-        if (!chunk || part[d] > count[d])
-            part[d] = count[d];
-    }
-    cli_boxes_init(out, ndim, count, part, cli_product(ndim, part), false);
 }
 
 static void set_fill(struct mend *m)
@@ -151,34 +94,198 @@ static void set_fill(struct mend *m)
         m->how = CLI_MEND_ERASE;
 }
 
-/* A codec may turn NaN into a number. */
-static zarr_status check_nan(struct mend *m, const struct cli_region *region,
-                             zarr_error *err)
-{
-    const size_t bytes = (size_t)zarr_dtype_item_bytes(zarr_array_dtype(m->array));
-    struct cli_region one = *region;
-    zarr_status st;
+/* ---- what is lost ---- */
 
-    for (int32_t d = 0; d < one.ndim; d++)
-        one.count[d] = 1;
-    st = read_region(m, m->array, &one, ZARR_MISSING_FILL, err);
-    if (st || memcmp(m->data, m->element, bytes) == 0)
-        return st;
-    set_fill(m);
-    return write_region(m, region, true, err);
+static void add_lost(struct mend *m, const struct cli_region *region,
+                     const zarr_error *why)
+{
+    struct cli_losses *l = m->lost;
+
+    if (l->n == l->cap) {
+        l->cap = l->cap ? 2 * l->cap : 16;
+        l->items = cli_realloc(l->items, l->cap * sizeof *l->items);
+    }
+    l->items[l->n++] = *region;
+    l->why = *why;
+    l->is_read_error =
+        l->is_read_error || (why->code == ZARR_ERR_IO && why->os_code == EIO);
 }
 
-static zarr_status mend_region(struct mend *m, const struct cli_region *region,
-                               zarr_error *err)
+static void set_all_lost(struct mend *m)
 {
-    zarr_status st = ZARR_OK;
+    m->lost->items[0] = m->all;
+    m->lost->n = 1;
+    m->lost->is_all = true;
+}
 
-    if (m->other)
-        st = read_region(m, m->other, region, ZARR_MISSING_ERROR, err);
+static void find_parts(struct mend *m)
+{
+    const char *codecs = zarr_array_codecs(m->array), *codec, *shape = NULL, *item;
+    size_t n;
+
+    m->chunk = cli_is_sharded(m->array) ? zarr_array_chunk_shape(m->array) : NULL;
+    m->is_chunk = true;
+    if (!m->chunk)
+        memcpy(m->part, m->all.count, sizeof m->part);
+    for (size_t i = 0; !shape && (codec = cli_json_item(codecs, i, &n)) != NULL; i++)
+        if (cli_sharding_config(codec))
+            shape = cli_json_member(cli_sharding_config(codec), "chunk_shape", &n);
+    for (int32_t d = 0; m->chunk && d < m->all.ndim; d++) {
+        item = shape ? cli_json_item(shape, (size_t)d, &n) : NULL;
+        m->part[d] = item ? strtoull(item, NULL, 10) : 0;
+        /* codecs before the shards may change the dimensions */
+        if (m->part[d] == 0 || m->part[d] % m->chunk[d])
+            m->part[d] = m->chunk[d];
+        m->is_chunk = m->is_chunk && m->part[d] == m->chunk[d];
+    }
+}
+
+static void begin_parts(struct cli_boxes *boxes, const struct cli_region *region,
+                        const uint64_t *edge)
+{
+    uint64_t step[ZARR_MAX_RANK];
+
+    for (int32_t d = 0; d < region->ndim; d++)
+        step[d] = edge[d] < region->count[d] ? edge[d] : region->count[d];
+    cli_boxes_init(boxes, region->ndim, region->count, step,
+                   cli_product(region->ndim, step), false);
+}
+
+/* Sets *part to the next part of a region. */
+static bool next_part(struct cli_boxes *boxes, const struct cli_region *region,
+                      struct cli_region *part)
+{
+    if (!cli_boxes_next(boxes))
+        return false;
+    part->ndim = region->ndim;
+    for (int32_t d = 0; d < region->ndim; d++) {
+        part->start[d] = region->start[d] + boxes->start[d];
+        part->count[d] = boxes->count[d];
+    }
+    return true;
+}
+
+static bool names_chunk(const zarr_error *err)
+{
+    uint64_t chunk[ZARR_MAX_RANK];
+
+    return zarr_error_chunk(err, chunk) > 0;
+}
+
+/* Finds lost chunks of a nested shard. All are, if one of the shards in it is. */
+static zarr_status find_lost_chunks(struct mend *m, const struct cli_region *part,
+                                    zarr_error *err)
+{
+    const size_t n = m->lost->n;
+    struct cli_region chunk;
+    struct cli_boxes boxes;
+
+    begin_parts(&boxes, part, m->chunk);
+    while (next_part(&boxes, part, &chunk)) {
+        zarr_error why = {0};
+        const zarr_status st = read_region(m, &chunk, &why);
+
+        if (st && !cli_is_damage(st, &why)) {
+            *err = why;
+            return st;
+        }
+        if (st && !names_chunk(&why)) {
+            m->lost->n = n;
+            add_lost(m, part, &why);
+            return ZARR_OK;
+        }
+        if (st)
+            add_lost(m, &chunk, &why);
+    }
+    return ZARR_OK;
+}
+
+static zarr_status find_lost(struct mend *m, const struct cli_region *part,
+                             zarr_error *err)
+{
+    zarr_error why = {0};
+    const zarr_status st = read_region(m, part, &why);
+
+    if (!cli_is_damage(st, &why)) {
+        if (st)
+            *err = why;
+        return st;
+    }
+    if (!m->is_chunk && names_chunk(&why))
+        return find_lost_chunks(m, part, err);
+    add_lost(m, part, &why);
+    if (m->is_chunk && !names_chunk(&why)) /* the object, or its index */
+        set_all_lost(m);
+    return ZARR_OK;
+}
+
+/* ---- what replaces it ---- */
+
+static zarr_status write_parts(const struct mend *m, zarr_io_part *parts, zarr_error *err)
+{
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_status st;
+
+    opts.cancel = cli_cancel;
+    opts.empty_chunks =
+        m->how == CLI_MEND_ERASE ? ZARR_EMPTY_CHUNKS_SKIP : ZARR_EMPTY_CHUNKS_WRITE;
+    st = zarr_array_write_many(m->array, parts, m->lost->n, &opts, err);
+    if (cli_is_damage(st, err)) { /* of a chunk that is partly outside of the shape */
+        opts.outside = ZARR_OUTSIDE_RESET;
+        st = zarr_array_write_many(m->array, parts, m->lost->n, &opts, err);
+    }
+    return st;
+}
+
+static zarr_status read_other(struct mend *m, zarr_io_part *parts, zarr_error *err)
+{
+    zarr_io_options opts = ZARR_IO_OPTIONS_INIT;
+    zarr_status st = cli_heap(m->cli, zarr_array_dtype(m->array), &m->heap, err);
+
+    opts.cancel = cli_cancel;
+    opts.heap = m->heap;
+    opts.missing_chunks = ZARR_MISSING_ERROR;
+    return st ? st : zarr_array_read_many(m->other, parts, m->lost->n, &opts, err);
+}
+
+/* Writes all that is lost at once: no write needs the damaged bytes or the bad index
+ * entries of another lost chunk. */
+static zarr_status replace_parts(struct mend *m, zarr_error *err)
+{
+    static const int64_t zeros[ZARR_MAX_RANK] = {0};
+    const size_t n = m->lost->n;
+    zarr_selection **selections = cli_alloc(n * sizeof *selections);
+    zarr_tensor *tensors = cli_alloc(n * sizeof *tensors);
+    zarr_io_part *parts = cli_alloc(n * sizeof *parts);
+    zarr_status st = ZARR_OK;
+    char *data = NULL;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < n && m->other; i++)
+        bytes += region_bytes(m, &m->lost->items[i]);
+    data = cli_alloc((size_t)bytes);
+    for (size_t i = 0, at = 0; i < n && !st; i++) {
+        const struct cli_region *region = &m->lost->items[i];
+        const uint64_t size = m->other ? region_bytes(m, region) : 0;
+
+        st = select_region(&selections[i], m->array, region, err);
+        zarr_tensor_host(&tensors[i], NULL, m->other ? data + at : m->element, size,
+                         region->ndim, region->count);
+        if (!m->other)
+            tensors[i].strides = zeros;
+        parts[i] = (zarr_io_part){.selection = selections[i], .tensor = &tensors[i]};
+        at += (size_t)size;
+    }
+    if (!st && m->other)
+        st = read_other(m, parts, err);
     if (!st)
-        st = write_region(m, region, !m->other, err);
-    if (!st && m->how == CLI_MEND_NAN)
-        st = check_nan(m, region, err);
+        st = write_parts(m, parts, err);
+    for (size_t i = 0; i < n; i++)
+        zarr_selection_free(selections[i]);
+    free(selections);
+    free(tensors);
+    free(parts);
+    free(data);
     return st;
 }
 
@@ -201,71 +308,68 @@ static zarr_status copy_encoded(const struct mend *m, zarr_error *err)
     return st;
 }
 
-static zarr_status mend_whole(struct mend *m, zarr_error *err)
+static zarr_status replace_all(struct mend *m, zarr_error *err)
 {
     zarr_status st;
 
     if (m->other)
         return copy_encoded(m, err);
     st = zarr_array_block_erase(m->array, m->block, cli_cancel, err);
-    return st || m->how == CLI_MEND_ERASE ? st : mend_region(m, &m->all, err);
+    return st || m->how == CLI_MEND_ERASE ? st : replace_parts(m, err);
 }
 
-/* Mends what a read of a part found, and notes it. */
-static zarr_status mend_found(struct mend *m, const struct cli_region *part,
-                              const zarr_error *why, zarr_error *err)
+static zarr_status replace_lost(struct mend *m, zarr_error *err)
 {
-    const bool sharded = cli_is_sharded(m->array);
-    struct cli_losses *l = m->lost;
-    struct cli_region region = *part;
-    uint64_t chunk[ZARR_MAX_RANK];
     zarr_status st = ZARR_OK;
 
-    if (zarr_error_chunk(why, chunk) > 0)
-        st = zarr_array_chunk_extent(m->array, chunk, region.start, region.count, err);
-    clip(m->array, &region);
-    if (!st && sharded)
-        st = mend_region(m, &region, err);
-    if (!sharded || cli_is_damage(st, err)) { /* of its index */
-        l->is_all = true;
-        l->n = 0;
-        region = m->all;
-        st = mend_whole(m, err);
-    }
-    if (l->n == l->cap) {
-        l->cap = l->cap ? 2 * l->cap : 16;
-        l->items = cli_realloc(l->items, l->cap * sizeof *l->items);
-    }
-    l->items[l->n++] = region;
-    l->why = *why;
-    l->is_read_error =
-        l->is_read_error || (why->code == ZARR_ERR_IO && why->os_code == EIO);
-    return st;
+    if (!m->lost->is_all)
+        st = replace_parts(m, err);
+    if (cli_is_damage(st, err)) /* of the index, or of chunks outside of the shape */
+        set_all_lost(m);
+    return m->lost->is_all ? replace_all(m, err) : st;
 }
 
-static bool is_erased(const struct mend *m)
+/* A codec may turn NaN into a number. */
+static zarr_status check_nan(struct mend *m, zarr_error *err)
 {
-    return m->lost->is_all && m->how == CLI_MEND_ERASE;
+    const size_t bytes = (size_t)zarr_dtype_item_bytes(zarr_array_dtype(m->array));
+    struct cli_region one = m->lost->items[0];
+    zarr_status st;
+
+    for (int32_t d = 0; d < one.ndim; d++)
+        one.count[d] = 1;
+    st = read_region(m, &one, err);
+    if (st || memcmp(m->data, m->element, bytes) == 0)
+        return st;
+    set_fill(m);
+    return replace_lost(m, err);
 }
 
-/* Mends a part until it can be read. */
-static zarr_status mend_part(struct mend *m, const struct cli_region *part,
-                             zarr_error *err)
+/* Finds what is lost, replaces it, and reads the block again. */
+static zarr_status mend_block(struct mend *m, zarr_error *err)
 {
-    const uint64_t n_chunks = cli_product(part->ndim, part->count);
-    zarr_error why = {0};
-    zarr_status st = read_region(m, m->array, part, ZARR_MISSING_FILL, &why);
+    struct cli_losses *l = m->lost;
+    struct cli_boxes boxes;
+    struct cli_region part;
+    uint64_t n_lost = 0;
+    zarr_status st = ZARR_OK;
 
-    /* a part has at most as many chunks as elements */
-    for (uint64_t i = 0; cli_is_damage(st, &why) && !m->lost->is_all && i < n_chunks;
-         i++) {
-        st = mend_found(m, part, &why, err);
-        if (st || is_erased(m))
-            return st;
-        st = read_region(m, m->array, part, ZARR_MISSING_FILL, &why);
-    }
-    if (st)
-        *err = why;
+    begin_parts(&boxes, &m->all, m->part);
+    while (!st && !l->is_all && next_part(&boxes, &m->all, &part))
+        st = find_lost(m, &part, err);
+    if (st || !l->n)
+        return st;
+    st = replace_lost(m, err);
+    if (!st && m->how == CLI_MEND_NAN)
+        st = check_nan(m, err);
+    begin_parts(&boxes, &m->all, m->part);
+    while (!st && !(l->is_all && m->how == CLI_MEND_ERASE) &&
+           next_part(&boxes, &m->all, &part))
+        st = read_region(m, &part, err);
+    for (size_t i = 0; i < l->n; i++)
+        n_lost += cli_product(m->all.ndim, l->items[i].count);
+    if (n_lost == cli_product(m->all.ndim, m->all.count))
+        set_all_lost(m);
     return st;
 }
 
@@ -274,41 +378,26 @@ zarr_status cli_block_mend(struct cli *cli, zarr_array *array, const uint64_t *b
                            zarr_error *err)
 {
     const zarr_dtype *type = zarr_array_dtype(array);
-    const int32_t ndim = zarr_array_ndim(array);
     struct mend m = {.cli = cli,
                      .array = array,
                      .other = other,
                      .block = block,
                      .how = how,
-                     .all.ndim = ndim,
+                     .all.ndim = zarr_array_ndim(array),
                      .lost = lost};
-    struct cli_boxes parts;
-    uint64_t n_lost = 0;
     zarr_status st = zarr_array_block_extent(array, block, m.all.start, m.all.count, err);
 
     if (st)
         return st;
-    clip(array, &m.all);
+    for (int32_t d = 0; d < m.all.ndim; d++) /* what is outside of the shape stays */
+        if (m.all.count[d] > zarr_array_shape(array)[d] - m.all.start[d])
+            m.all.count[d] = zarr_array_shape(array)[d] - m.all.start[d];
     m.element = cli_alloc((size_t)zarr_dtype_item_bytes(type) + 1);
     if (how != CLI_MEND_NAN || !cli_is_number(type) ||
         zarr_dtype_parse(type, "\"NaN\"", m.element, NULL) != ZARR_OK)
         set_fill(&m);
-    find_parts(array, m.all.count, &parts);
-    while (!st && !is_erased(&m) && cli_boxes_next(&parts)) {
-        struct cli_region part = m.all;
-
-        for (int32_t d = 0; d < ndim; d++)
-            part.start[d] += parts.start[d];
-        memcpy(part.count, parts.count, sizeof part.count);
-        st = mend_part(&m, &part, err);
-    }
-    for (size_t i = 0; i < lost->n; i++)
-        n_lost += cli_product(ndim, lost->items[i].count);
-    lost->is_all = n_lost == cli_product(ndim, m.all.count);
-    if (lost->is_all) {
-        lost->items[0] = m.all;
-        lost->n = 1;
-    }
+    find_parts(&m);
+    st = mend_block(&m, err);
     zarr_heap_free(m.heap);
     free(m.data);
     free(m.element);

@@ -58,14 +58,21 @@ def empty(data):
     return b""
 
 
-def entry(i, offset, length, n=4):
-    """Replaces an entry of the index of a shard, which is at the end and has no checksum."""
+def entry(i, offset, length, n=4, check=False):
+    """Replaces an entry of the index of a shard, which is at the end. check: makes its checksum again."""
     def change(data):
-        at = len(data) - 16 * n + 16 * i
+        begin = len(data) - 16 * n - 4 * check
+        at = begin + 16 * i
         old = struct.unpack_from("<QQ", data, at)
         new = struct.pack("<QQ", *(o if v is None else v for o, v in zip(old, (offset, length))))
-        return data[:at] + new + data[at + 16:]
+        data = data[:at] + new + data[at + 16:]
+        return data[:begin] + bytes(numcodecs.CRC32C(location="end").encode(data[begin:-4])) if check else data
     return change
+
+
+def inner_shard(i, damage):
+    """Damages one of the two shards of 64 bytes in a shard, which follow each other."""
+    return lambda data: data[:64 * i] + damage(data[64 * i:64 * i + 64]) + data[64 * i + 64:]
 
 
 def tail(data):
@@ -107,6 +114,8 @@ def make_shards(*inner, **more):
 NESTED = {"chunks": (4, 4), "compressors": None, "serializer": ShardingCodec(
     chunk_shape=(4, 2), codecs=[ShardingCodec(chunk_shape=(2, 2), codecs=[BytesCodec(), Crc32cCodec()])])}
 PLAIN = [BytesCodec()]
+NESTED_PLAIN = {"chunks": (4, 4), "compressors": None, "serializer": ShardingCodec(chunk_shape=(4, 2), index_codecs=PLAIN, codecs=[
+    ShardingCodec(chunk_shape=(2, 2), codecs=[BytesCodec()], index_codecs=PLAIN)])}
 CASES = [
     Case("truncated", truncate),
     Case("too long", long, dtype="f8", fill=1.5),
@@ -124,7 +133,21 @@ CASES = [
     Case("v2, structs", truncate, dtype=[("x", "<f4"), ("n", "<i2")], options=v2(compressors=None)),
     Case("strings", garbage, dtype="string", fill="none", options={"chunks": (4, 4), "compressors": ZstdCodec()}),
     Case("index of a shard", tail, ("0/1",), options=make_shards(ZstdCodec())),
-    Case("offset outside of the shard", entry(1, 1 << 40, None), n_lost=16, options=make_shards(ZstdCodec(), index_codecs=PLAIN)),
+    Case("offset outside of the shard", entry(1, 1 << 40, None), n_lost=4, options=make_shards(ZstdCodec(), index_codecs=PLAIN)),
+    Case("absurd length", entry(2, None, 1 << 60), n_lost=4, options=make_shards(ZstdCodec(), index_codecs=PLAIN)),
+    Case("half of the mark of a missing chunk", entry(0, (1 << 64) - 1, None), ("0/1",), dtype="f8", n_lost=4,
+         options=make_shards(ZstdCodec(), index_codecs=PLAIN)),
+    Case("entry in the index, with a checksum", entry(3, 70, 16, check=True), n_lost=4, options=make_shards()),
+    Case("two bad entries", lambda data: entry(0, 1 << 40, None)(entry(3, None, (1 << 64) - 1)(data)), n_lost=8,
+         options=make_shards(ZstdCodec(), index_codecs=PLAIN)),
+    Case("all entries bad", lambda data: data[:-64] + b"\x55" * 64, n_lost=16, options=make_shards(index_codecs=PLAIN)),
+    Case("bad entries of a border shard", lambda data: entry(0, 1 << 40, 4)(entry(3, 1 << 40, 4)(data)), ("1/1",), (5, 5), n_lost=1,
+         options=make_shards(index_codecs=PLAIN)),
+    Case("bad entry beside a damaged chunk", lambda data: entry(2, 1 << 40, None)(flip(1)(data)), n_lost=8,
+         options=make_shards(Crc32cCodec(), index_codecs=PLAIN)),
+    Case("bad entry of a nested shard", entry(1, 1 << 40, None, n=2), n_lost=8, options=NESTED_PLAIN),
+    Case("bad entries in a nested shard", lambda data: inner_shard(0, entry(1, 1 << 40, None, n=2))(inner_shard(1, entry(0, 3, 1 << 40, n=2))(data)),
+         n_lost=8, options=NESTED_PLAIN),
     Case("chunks that overlap", entry(1, 3, 7), n_lost=4, options=make_shards(Crc32cCodec(), index_codecs=PLAIN)),
     Case("chunk of a shard", flip(7), dtype="f4", n_lost=4, options=make_shards(Crc32cCodec())),
     Case("chunk of a border shard", flip(3), ("1/1",), (5, 5), dtype="f8", n_lost=1, options=make_shards(Crc32cCodec())),
@@ -231,10 +254,12 @@ def test_delete(zarrc, damage_case):
     plan = zarrc("verify", "--json", "--repair=delete", store, code=1).json
     assert files(store) == before
     assert {r["key"] for r in plan["repairs"]} == keys and not any(r["done"] or r["reason"] for r in plan["repairs"])
+    assert (plan["valid"], plan["n_faults_left"]) == (False, plan["n_faults"])
     done = zarrc("verify", "--json", "--repair=delete", "--yes", store).json
     planned, repaired = (sorted((r["key"], r["action"], r["regions"]) for r in j["repairs"]) for j in (plan, done))
     assert repaired == planned
     assert {r["key"] for r in done["repairs"]} == keys and all(r["done"] for r in done["repairs"])
+    assert (done["valid"], done["n_faults_left"], done["n_faults"]) == (True, 0, plan["n_faults"])
     mask = lost_mask(case, [region for r in done["repairs"] for region in r["regions"]])
     assert mask.sum() == case.n_lost
     zarrc("verify", store)
@@ -258,7 +283,7 @@ def test_from(zarrc, damage_case):
     assert (elements(zarrc, store / "a")[0] == elements(zarrc, sound / "a")[0]).all()
     after = files(store)
     assert {k: v for k, v in after.items() if k not in keys} == {k: v for k, v in before.items() if k not in keys}
-    if case.n_lost in (16, 32):  # whole blocks
+    if case.n_lost in (16, 32) and case.name not in ("all entries bad", "shard with its index first"):  # whole blocks
         assert after == good
 
 
@@ -296,6 +321,34 @@ def test_a_region_reads_only_itself(zarrc, tmp_path):
         assert (zarr.open_array(tmp_path / "2.zarr" / name)[:] == expected).all()
     done = zarrc("reencode", "--skip-damaged", "--dtype=float64", tmp_path / "g.zarr/a", tmp_path / "3.zarr", code=LOST)
     assert done.err.count("is lost") == 2 and (zarr.open_array(tmp_path / "3.zarr")[10:30] == np.arange(60, 180).reshape(20, 6)).all()
+
+
+@pytest.mark.parametrize("damage, options, good, beside, bad", [
+    (entry(1, 1 << 40, None), make_shards(ZstdCodec(), index_codecs=PLAIN), ("0:2,0:2", "2:4,0:4"), "0:2,0:2", "0:2,2:4"),
+    (entry(1, None, 1 << 40, n=2), NESTED_PLAIN, ("0:4,0:2",), "0:2,0:2", "0:4,2:4"),
+    (inner_shard(1, entry(0, 1 << 40, None, n=2)), NESTED_PLAIN, ("0:4,0:2", "2:4,0:4"), "2:4,2:4", "0:2,2:4")], ids=["shard", "nested shard", "in a nested shard"])
+def test_one_bad_entry(zarrc, tmp_path, damage, options, good, beside, bad):
+    """The other chunks of the shard are read. A write refuses to lose the bad one, unless it replaces it."""
+    store = tmp_path / "x.zarr"
+    array = zarr.create_array(store, shape=(4, 4), dtype="i4", **options)
+    array[...] = np.arange(1, 17).reshape(4, 4)
+    (store / "c/0/0").write_bytes(damage((store / "c/0/0").read_bytes()))
+    damaged = files(store)
+
+    def put(region, code):
+        n = lost_mask(Case("", None, shape=(4, 4)), [region]).sum()
+        return zarrc("import", "-q", "-", f"{store}[{region}]", "-t", "int32", "--format=raw", input=np.full(n, 7, "i4").tobytes(), code=code)
+
+    for region in good:
+        rows, columns = (slice(*map(int, r.split(":"))) for r in region.split(","))
+        assert zarrc("cat", "--json", f"{store}[{region}]").json["data"] == array[rows, columns].tolist()
+    for failed in (zarrc("cat", f"{store}[{bad}]", code=None), put(beside, None), put(bad[:-1] + "3", None), zarrc("verify", store, code=1)):
+        assert "shard index entry" in failed.err + failed.text and "c/0/0" in failed.err + failed.text and failed.code in (1, 4)
+    assert files(store) == damaged
+    put(bad, 0)
+    zarrc("verify", store)
+    expected = np.where(lost_mask(Case("", None, shape=(4, 4)), [bad]).reshape(4, 4), 7, np.arange(1, 17).reshape(4, 4))
+    assert (zarr.open_array(store, mode="r")[...] == expected).all()
 
 
 # ---- metadata ----
