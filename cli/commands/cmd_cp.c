@@ -453,20 +453,15 @@ static void tell_moved(const struct copying *c)
     free(skipped);
 }
 
-/* A store that cannot delete, or a link. A link to a store is not a node: a copy of the
- * store, which may be the only one on another disk, must not replace it. A link inside of
- * a store is the library's: it copies what the link names, and deletes the link. */
-static int refuse_source(struct cli *cli, const struct cli_node *node)
+/* A link to a store is not a node: a copy of the store, which may be the only one on
+ * another disk, must not replace it. A link inside of a store is the library's: it copies
+ * what the link names, and deletes the link. */
+static int refuse_link(struct cli *cli, const struct cli_node *node)
 {
     const char *root = cli_local_root(node);
-    zarr_store_caps caps = ZARR_STORE_CAPS_INIT;
     char *store = NULL;
     struct stat st;
 
-    zarr_store_capabilities(node->store, &caps);
-    if (!(caps.flags & ZARR_STORE_CAP_WRITE))
-        return cli_error(cli, CLI_UNSUPPORTED, "zarrc cp copies it.",
-                         "cannot move %s: its store cannot write", node->shown);
     if (*node->path || lstat(root, &st) != 0 || !S_ISLNK(st.st_mode))
         return CLI_OK;
     store = realpath(root, NULL);
@@ -588,7 +583,7 @@ static int run_mv(struct cli *cli)
         goto out;
     }
     if (!rc)
-        rc = refuse_source(cli, &c.src);
+        rc = refuse_link(cli, &c.src);
     if (!rc)
         rc = require_copyable(cli, &c.src, &c.dst);
     if (!rc) {

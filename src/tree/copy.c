@@ -608,9 +608,11 @@ zarr_status zarr_node_move(zarr_store *src, const char *src_path, zarr_store *ds
         .src = src, .dst = dst, .ctx = zr_store_context(src), .is_move = true};
     zarr_status st = copy_begin(&c, src_path, dst_path, opts, err);
 
-    if (st == ZARR_OK &&
-        (zr_store_is_read_only(src) || !zr_store_can(src, ZARR_STORE_CAP_WRITE)))
+    if (st == ZARR_OK && zr_store_is_read_only(src))
         st = zr_fail(err, ZARR_ERR_INVALID, "the source store is read-only");
+    if (st == ZARR_OK && !zr_store_can(src, ZARR_STORE_CAP_WRITE))
+        st = zr_fail(err, ZARR_ERR_UNSUPPORTED, "stores of kind %s cannot write",
+                     zr_store_name(src));
     /* A caller that moves a link means the link; others may need what it leads to. */
     if (st == ZARR_OK && *c.src_path == '\0' && zr_store_is_by_link(src))
         st = zr_fail(err, ZARR_ERR_INVALID,
