@@ -288,9 +288,13 @@ bool cf_units_parse(const char *text, enum cf_calendar calendar, struct cf_units
     return true;
 }
 
+/* As cftime: a float next to a whole second counts as that second. */
 int64_t cf_units_instant(const struct cf_units *units, long double value)
 {
-    const long double limit = 4e18L, n = roundl(value * units->microseconds);
+    const long double limit = 4e18L, exact = value * units->microseconds;
+    const long double n = rintl(exact), second = 1e6L * rintl(exact / 1e6L);
+    const bool snaps = units->microseconds > 1e3L && fabsl(n - second) == 1;
+    const long double t = !snaps ? n : n < second ? ceill(exact) : floorl(exact);
 
-    return n > -limit && n < limit ? (int64_t)n + units->since : CF_NO_TIME;
+    return t > -limit && t < limit ? (int64_t)t + units->since : CF_NO_TIME;
 }

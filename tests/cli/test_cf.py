@@ -556,6 +556,29 @@ def test_times_equal_cftime(zarrc, tmp_path, rng, calendar, units):
     assert code == (0 if calendar in ("standard", "gregorian", "proleptic_gregorian") else 6)
 
 
+@settings(max_examples=settings().max_examples // 4)
+@given(st.sampled_from(CALENDARS), st.sampled_from(["days", "hours", "minutes", "seconds", "milliseconds"]),
+       st.sampled_from(["f4", "f8"]), st.integers(0, 2**32))
+def test_fractions_equal_xarray(zarrc, tmp_path_factory, calendar, unit, dtype, seed):
+    """cftime takes a float that is next to a whole second as that second. pandas, which xarray uses for
+    some calendars, rounds nanoseconds."""
+    rng = np.random.default_rng(seed)
+    day = {"days": 1, "hours": 24, "minutes": 1440, "seconds": 86400, "milliseconds": 86400000}[unit]
+    values = np.concatenate([rng.uniform(-20000, 60000, 40), rng.integers(-10**5, 10**6, 40) / 10, rng.integers(0, 10**9, 40) / 86400])
+    values, units = (values * day).astype(dtype), f"{unit} since 1900-01-01"
+    path = write_variables(tmp_path_factory.mktemp("times") / "x.zarr", 3, {"t": (values, {"units": units, "calendar": calendar})})
+    got = [cftime.datetime.strptime(text if "." in text else text + ".0", "%Y-%m-%dT%H:%M:%S.%f", calendar=calendar)
+           for text in zarrc("cat", "--decode", f"{path}/t").text.split()]
+    for use_cftime in (True, None):
+        coder = xarray.coders.CFDatetimeCoder(use_cftime=use_cftime)
+        wanted = xarray.open_zarr(path, consolidated=False, decode_times=coder).t.values
+        if wanted.dtype.kind == "M":
+            wanted = [cftime.datetime(*d.timetuple()[:6], d.microsecond, calendar=calendar) for d in wanted.astype("M8[us]").tolist()]
+            assert max(abs(a - b) for a, b in zip(got, wanted, strict=True)) <= datetime.timedelta(microseconds=2)
+        else:
+            assert got == list(wanted)
+
+
 def test_valid_ranges_are_missing(zarrc, tmp_path):
     values = np.array([-9, 0, 5, 11], "i2")
     variables = {"a": (values, {"valid_range": [0, 10]}), "b": (values, {"valid_min": 0}), "c": (values, {"valid_max": 10.0})}
