@@ -36,12 +36,15 @@ void zr_reencode_progress(const struct zr_reencode *r, const char *path,
 /* ---- every array ------------------------------------------------------- */
 
 /* The destination was planned for the source as it was then. */
-static zarr_status reencode_same_shape(const struct zr_reencode_pair *pair,
+static zarr_status reencode_same_shape(const struct zr_reencode *r,
+                                       const struct zr_reencode_pair *pair,
                                        zarr_error *err)
 {
     const uint64_t *src = zarr_array_shape(pair->src), *dst = zarr_array_shape(pair->dst);
+    const int32_t ndim = zarr_array_ndim(pair->dst);
 
-    if (memcmp(src, dst, (size_t)zarr_array_ndim(pair->dst) * sizeof *src) == 0)
+    if (zarr_array_ndim(pair->src) == ndim &&
+        (r->opts.read || memcmp(src, dst, (size_t)ndim * sizeof *src) == 0))
         return ZARR_OK;
     return zr_fail(err, ZARR_ERR_CONFLICT,
                    "/%s: another writer resized it while it was re-encoded", pair->path);
@@ -71,8 +74,7 @@ static zarr_status each_pair(struct zr_reencode *r, const char *below, reencode_
         from.missing_chunks = ZARR_MISSING_ERROR;
     ZR_TRY(zarr_array_open(&pair.src, r->src, pair.path, &from, err));
     ZR_TRY(zarr_array_open(&pair.dst, r->target, zr_str_text(&dst), &opts, err));
-    if (!r->opts.read)
-        ZR_TRY(reencode_same_shape(&pair, err));
+    ZR_TRY(reencode_same_shape(r, &pair, err));
     pair.grid = zr_array_grid(pair.dst);
     ZR_TRY(fn(r, &pair, err));
 out:

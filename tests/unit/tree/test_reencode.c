@@ -12,6 +12,7 @@ struct ear {
     uint64_t chunk, shard; /* new edges; 0: chosen by the library, no shards */
     bool wrong;            /* create arrays of another shape */
     bool crops;            /* two rows of three elements, by crop_read() */
+    zarr_store *replaced;  /* make() puts an array of one dimension at src/x; or NULL */
     int n_made, n_progress, cancel_at;
     zarr_progress last;
     zarr_cancel *cancel;
@@ -40,6 +41,13 @@ static zarr_status make(void *user, zarr_array *source, zarr_store *target,
     spec.fill_value = "-1";
     st = zarr_array_create(&made, target, path, &spec, NULL, err);
     zarr_array_free(made);
+    if (e->replaced) {
+        spec.ndim = 1;
+        spec.flags = ZARR_SPEC_OVERWRITE;
+        spec.shard_shape = NULL;
+        assert_ok(zarr_array_create(&made, e->replaced, "src/x", &spec, NULL, &terr));
+        zarr_array_free(made);
+    }
     return st;
 }
 
@@ -548,6 +556,11 @@ static void test_read(void **state)
     read_all(&w, "dst", part);
     for (int k = 0; k < 6; k++)
         assert_int_equal(part[k], (int8_t)all[(k < 3 ? 5 : 2) * 11 + 10 - k % 3]);
+    o.flags = 0;
+    e.replaced = w.store;
+    assert_status(zarr_node_reencode(w.store, "src/x", w.store, "new", &r, &o, &terr),
+                  ZARR_ERR_CONFLICT);
+    assert_says("another writer");
     world_close(&w);
 }
 
