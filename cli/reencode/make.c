@@ -167,7 +167,9 @@ static int make_array(struct reencode *r, zarr_array *source, zarr_store *target
         spec.spec.shape = zarr_selection_shape(region->selection);
     if (!rc && spec.spec.data_type)
         rc = cast_metadata(r, source, &spec.spec, &fill);
-    if (!rc)
+    if (!rc && r->regions && !region)
+        st = cli_set_error(&err, ZARR_ERR_CONFLICT, "another writer created the source");
+    if (!rc && !st)
         st = zarr_array_create(&made, target, path, &spec.spec, NULL, &err);
     if (st)
         rc = cli_fail(r->cli, st, &err, "cannot plan array /%s", path);

@@ -220,6 +220,41 @@ def test_rename_dim_meets_another_writer(call, server, times):
     call("rm", "-r", url, env=env)
 
 
+@pytest.mark.parametrize("how", ["add", "rank", "rows"])
+def test_a_crop_meets_another_writer(call, server, tmp_path, how):
+    """Before each of its requests another writer adds an array, or replaces it by one of another shape."""
+    env, url, folder = make_variables(server.url), f"s3://{BUCKET}/cut-{how}.zarr", server.service.folder / f"cut-{how}.zarr"
+    call("create", f"{url}/a", "--shape=4,4", "--dtype=int8", "--dims=y,x", env=env)
+    new = folder / ("b" if how == "add" else "a") / "zarr.json"
+    old = (folder / "a/zarr.json").read_text()
+    document = json.loads(old)
+    if how != "add":
+        document.update({"shape": [4] if how == "rank" else [2, 4], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4][:1 + (how == "rows")]}},
+                         "dimension_names": ["y", "x"][:1 + (how == "rows")]})
+    said, late = "", False
+    for at in itertools.count(1):
+        requests = itertools.count(1)
+
+        def interfere(request, at=at, requests=requests):
+            if next(requests) == at:
+                new.parent.mkdir(exist_ok=True)
+                new.write_text(json.dumps(document))
+
+        server.service.fault = interfere
+        done = call("reencode", *(["--dtype=int16"] if how == "rows" else []), f"{url}/a" if how == "rows" else f"{url}[y=1:]", tmp_path / f"{at}.zarr", env=env, code=None)
+        server.service.fault = None
+        late = next(requests) <= at
+        assert done.code >= 0 and (done.code == 0 or done.err), "a crash"
+        said += done.err
+        if how == "add":
+            new.unlink(missing_ok=True)
+        (folder / "a/zarr.json").write_text(old)
+        if late:
+            break
+    assert ("another writer" in said) == (how != "rows") and at > 3
+    call("rm", "-r", url, env=env)
+
+
 def test_a_shrink_keeps_chunks_of_fill_values(call, endpoint, buckets):
     """Where no condition of a delete is trusted. verify tells what a resize would do, and no old element comes back."""
     env, url, chunks = make_variables(endpoint), f"s3://{BUCKET}/shrunk.zarr", buckets / BUCKET / "shrunk.zarr/c"
