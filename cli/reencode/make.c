@@ -80,7 +80,7 @@ static int cast_metadata(struct reencode *r, const zarr_array *source,
 {
     const zarr_dtype *from = zarr_array_dtype(source), *to = NULL;
     const void *element = spec->fill_value ? NULL : zarr_array_fill_value(source);
-    unsigned char zero[16] = {0}, value[16];
+    unsigned char one[16] = {0}, value[16];
     zarr_error err = {0};
     uint64_t n = 1;
     zarr_status st = zarr_dtype_find(&to, r->cli->ctx, spec->data_type, &err);
@@ -92,7 +92,9 @@ static int cast_metadata(struct reencode *r, const zarr_array *source,
                          "Only integers and floats are converted.", "%s cannot become %s",
                          cli_type_name(from), cli_type_name(to));
     if (!st)
-        st = cli_reencode_convert(r, &types, zero, &n, value, &err);
+        st = zarr_dtype_parse(from, "1", one, &err);
+    if (!st)
+        st = cli_reencode_convert(r, &types, one, &n, value, &err);
     if (st)
         return cli_fail(r->cli, st, &err, "cannot convert %s", r->src.shown);
     if (element && cli_reencode_convert(r, &types, element, &n, value, &err))

@@ -166,6 +166,7 @@ static zarr_status create_line(const struct reencode *r, zarr_array **out,
 
     spec.ndim = 1;
     spec.shape = &n;
+    spec.fill_value = "1"; /* which all types have */
     spec.chunk_shape = &chunk;
     spec.data_type = cli_type_name(type);
     spec.codecs = codecs;

@@ -621,3 +621,11 @@ def test_dtype_that_no_number_can_become(zarrc, tmp_path, dtype):
     make(tmp_path / "a.zarr", np.arange(6), chunks=(4,))
     said = zarrc("reencode", f"--dtype={dtype}", tmp_path / "a.zarr", tmp_path / "b.zarr", code=6).err
     assert dtype in said and "fill" not in said
+
+
+def test_dtype_without_zero(zarrc, tmp_path):
+    """float8_e8m0fnu has powers of 2 only."""
+    make(tmp_path / "a.zarr", np.array([1, 2, 64, 1], "i2"), chunks=(3,), fill_value=2)
+    zarrc("reencode", "--dtype=float8_e8m0fnu", "--verify", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    zarrc("reencode", "--dtype=int16", "--verify", tmp_path / "b.zarr", tmp_path / "c.zarr")
+    assert same(tmp_path / "c.zarr", np.array([1, 2, 64, 1], "i2")).fill_value == 2
