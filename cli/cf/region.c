@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char blanks[] = " \t\n\r"; /* as zarr_selection_parse() has them */
+
 /* ---- errors ---- */
 
 static const char several[] = "several points have this value";
@@ -87,7 +89,7 @@ static bool read_label(const struct region_item *r, const char **at, struct inte
         const size_t bytes = strlen(r->c.text[i]);
 
         if (bytes < longest || strncmp(*at, r->c.text[i], bytes) != 0 ||
-            !strchr(":,]", (*at)[bytes + strspn(*at + bytes, " ")]))
+            !strchr(":,]", (*at)[bytes + strspn(*at + bytes, blanks)]))
             continue;
         n = bytes > longest ? 1 : n + 1;
         out->low = n == 1 ? (double)i : out->low;
@@ -139,7 +141,7 @@ static int read_value(const struct region_item *r, const char **at, struct inter
     char *end;
     bool ok;
 
-    *at += strspn(*at, " ");
+    *at += strspn(*at, blanks);
     if (r->c.cf.kind == CF_TIME) {
         why = "a value is no date of the calendar, as 2003-07";
         ok = read_period(r, at, out);
@@ -154,7 +156,7 @@ static int read_value(const struct region_item *r, const char **at, struct inter
             out->low = (double)(float)out->low;
         out->high = out->low;
     }
-    *at += strspn(*at, " ");
+    *at += strspn(*at, blanks);
     return ok && strchr(":,]", **at) ? CLI_OK : refuse(r, NULL, why);
 }
 
@@ -270,11 +272,11 @@ static int add_range(struct region_item *r, const struct interval *from,
 /* A part of a text without blanks at its ends; owned. */
 static char *trim(const char *at, size_t bytes)
 {
-    while (bytes > 0 && *at == ' ') {
-        at++;
-        bytes--;
-    }
-    while (bytes > 0 && at[bytes - 1] == ' ')
+    const size_t skipped = strspn(at, blanks) < bytes ? strspn(at, blanks) : bytes;
+
+    at += skipped;
+    bytes -= skipped;
+    while (bytes > 0 && strchr(blanks, at[bytes - 1]))
         bytes--;
     return cli_format("%.*s", (int)bytes, at);
 }
@@ -389,7 +391,7 @@ static int resolve_item(struct region_item *r, const char *item, struct cli_stri
 
     r->item = *item ? item : "(empty)";
     r->name = name;
-    r->text = *sign ? sign + 1 + strspn(sign + 1, " ") : item;
+    r->text = *sign ? sign + 1 + strspn(sign + 1, blanks) : item;
     *next += !*sign;
     if (*r->text == '\0')
         rc = refuse(r, NULL, "it selects nothing");

@@ -811,6 +811,7 @@ def test_two_dimensions_of_one_name(zarrc, tmp_path):
 def test_crop_of_one_array(zarrc, whole, tmp_path):
     path, data = whole
     for i, (region, index) in enumerate([("time@2003-07, lat@35:70", np.s_[5:6, 25:32]), ("3,[7,2],::-1", np.s_[3:4, [7, 2], ::-1]),
+                                         ("3\t,\n-1 , lon =\t0\r", np.s_[3:4, -1:, :1]),
                                          ("5", np.s_[5:6])]):
         zarrc("reencode", "--verify", f"{path}/tas[{region}]", tmp_path / f"{i}.zarr")
         array = zarr.open_array(tmp_path / f"{i}.zarr", mode="r")
