@@ -268,7 +268,8 @@ static zarr_status edit_names(const zarr_array *array, const char *text,
     zarr_array_free(now);
     if (st)
         return st;
-    list = cli_json_member(text, is_v3 ? "dimension_names" : "_ARRAY_DIMENSIONS", &bytes);
+    list = cli_json_member(text + (strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0),
+                           is_v3 ? "dimension_names" : "_ARRAY_DIMENSIONS", &bytes);
     if (list)
         item = cli_json_item(list, (size_t)dim, &bytes);
     if (!item)

@@ -208,9 +208,9 @@ def test_rename_dim_in_odd_documents(zarrc, tmp_path):
         document.write_text(odd)
         zarrc("attrs", "rename-dim", tmp_path / "a", "x", "lon", code=code)
         assert document.read_text() == odd
-    document.write_text(text.replace('"x"', '"\\u0078"'))
+    document.write_text("\ufeff" + text.replace('"x"', '"\\u0078"'))
     zarrc("attrs", "rename-dim", tmp_path / "a", "x", 'lo"n')
-    assert document.read_text() == text.replace('"x"', '"lo\\"n"')
+    assert document.read_text() == "\ufeff" + text.replace('"x"', '"lo\\"n"')
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
