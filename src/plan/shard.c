@@ -33,16 +33,6 @@ zarr_status zr_shard_index_make(struct zr_shard_index **out, uint64_t *pairs,
     return ZARR_OK;
 }
 
-zarr_status zr_shard_index_check(const struct zr_shard_index *x, uint64_t i,
-                                 zarr_error *err)
-{
-    const uint64_t offset = x->entry[2 * i], bytes = x->entry[2 * i + 1];
-
-    if (offset >= x->begin && offset < x->end && bytes <= x->end - offset)
-        return ZARR_OK;
-    return zr_shard_pair_check(&x->bounds, i, err); /* one without bytes may be good */
-}
-
 struct zr_shard_index *zr_shard_index_ref(struct zr_shard_index *x)
 {
     atomic_fetch_add(&x->refs, 1);

@@ -151,9 +151,11 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
     struct zr_segment *group = shard_group(b, shard);
     const struct zr_shard_index *x = shard->index;
 
+    /* The list seldom grows, so most chunks make no call. */
     if (!item || !group ||
-        !arena_grow(&b->w->arena, &group->item, &b->item_cap, group->n_items,
-                    sizeof(struct zr_item *)))
+        (group->n_items == b->item_cap &&
+         !arena_grow(&b->w->arena, &group->item, &b->item_cap, group->n_items,
+                     sizeof(struct zr_item *))))
         return zr_fail_memory(err, sizeof *item);
     item->ordinal = p->ordinal++;
     item->unit = b->unit;
