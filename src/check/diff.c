@@ -159,34 +159,31 @@ static zarr_status diff_two_arrays(struct zr_diff_pair *p, zarr_error *err)
     int32_t ndim[2];
     uint64_t before;
     bool same;
-    zarr_status st = ZARR_OK;
 
     opts.cancel = p->d->opts.cancel;
     if (p->d->opts.flags & ZARR_DIFF_MISSING_ERROR)
         opts.missing_chunks = ZARR_MISSING_ERROR;
     for (int side = 0; side < 2; side++) {
         p->side = side;
-        ZR_TRY(zarr_array_open(&p->array[side], p->d->store[side],
-                               zr_str_text(&p->path[side]), &opts, err));
-        ZR_TRY(find_field(p, side, err));
-        ZR_TRY(compared_shape(p, side, &shape[side], &ndim[side], err));
+        ZR_CHECK(zarr_array_open(&p->array[side], p->d->store[side],
+                                 zr_str_text(&p->path[side]), &opts, err));
+        ZR_CHECK(find_field(p, side, err));
+        ZR_CHECK(compared_shape(p, side, &shape[side], &ndim[side], err));
     }
     p->n_values = zr_product_cap(p->field[0].shape, (size_t)p->field[0].ndim);
     p->ndim = ndim[0] + p->field[0].ndim;
     if (!p->d->data_only)
-        ZR_TRY(zr_diff_arrays(p, err));
+        ZR_CHECK(zr_diff_arrays(p, err));
     same = same_fields(p);
     before = p->node.n_differences;
     tell_two_shapes(p, ZARR_DIFFERENCE_SHAPE, shape[0], ndim[0], shape[1], ndim[1]);
     if (p->node.n_differences > before || !same)
-        goto out;
+        return ZARR_OK;
     if (p->ndim > ZARR_MAX_RANK)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "/%s: more than %d dimensions with those of the field",
-                zr_str_text(&p->path[0]), ZARR_MAX_RANK);
-    ZR_TRY(zr_diff_elements(p, err));
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "/%s: more than %d dimensions with those of the field",
+                       zr_str_text(&p->path[0]), ZARR_MAX_RANK);
+    return zr_diff_elements(p, err);
 }
 
 /* ---- nodes ------------------------------------------------------------------------ */
@@ -285,13 +282,12 @@ static zarr_status diff_lists(struct zr_diff *d, const struct zr_nodes *a,
                               const struct zr_nodes *b, zarr_error *err)
 {
     size_t i = 0, k = 0;
-    zarr_status st = ZARR_OK;
 
     while (!has_enough_differences(d) && (i < a->n || k < b->n)) {
         const int order = zr_diff_next(a, i, b, k);
 
         if (order == 0)
-            ZR_TRY(diff_pair(d, &a->item[i], &b->item[k], err));
+            ZR_CHECK(diff_pair(d, &a->item[i], &b->item[k], err));
         else if (order < 0)
             tell_only(d, a->item[i].path, ZARR_DIFFERENCE_ONLY_A);
         else
@@ -299,8 +295,7 @@ static zarr_status diff_lists(struct zr_diff *d, const struct zr_nodes *a,
         i += order <= 0;
         k += order >= 0;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Counts the bytes of a's arrays, for progress; 0 if a region is compared. */
@@ -359,16 +354,13 @@ out:
 static zarr_status diff_options(struct zr_diff *d, const zarr_diff_options *opts,
                                 zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_struct_read(&d->opts, sizeof d->opts, 2 * sizeof(uint32_t), opts,
-                          ZR_TAIL_REFUSE, "zarr_diff_options", err));
-    ZR_TRY(zr_flags_check(d->opts.flags, DIFF_FLAGS, "diff options", err));
+    ZR_CHECK(zr_struct_read(&d->opts, sizeof d->opts, 2 * sizeof(uint32_t), opts,
+                            ZR_TAIL_REFUSE, "zarr_diff_options", err));
+    ZR_CHECK(zr_flags_check(d->opts.flags, DIFF_FLAGS, "diff options", err));
     if (!(d->opts.rtol >= 0) || !(d->opts.atol >= 0))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "a tolerance is a number from 0 up");
+        return zr_fail(err, ZARR_ERR_INVALID, "a tolerance is a number from 0 up");
     d->data_only = d->opts.flags & ZARR_DIFF_DATA || d->opts.field;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zarr_node_diff(zarr_store *store_a, const char *path_a, zarr_store *store_b,

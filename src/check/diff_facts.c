@@ -110,21 +110,18 @@ static zarr_status compare_storage(struct zr_diff_pair *p, zarr_error *err)
     static const char *const formats[] = {"", "1", "2", "3"};
     const zarr_array *a = p->array[0], *b = p->array[1];
     const int32_t fa = zarr_array_zarr_format(a), fb = zarr_array_zarr_format(b);
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(
+    ZR_CHECK(
         tell_promised(p, ZARR_DIFFERENCE_FORMAT, formats[fa & 3], formats[fb & 3], err));
     tell_shapes(p, ZARR_DIFFERENCE_CHUNKS, zarr_array_chunk_shape(a),
                 zarr_array_chunk_shape(b));
     tell_shapes(p, ZARR_DIFFERENCE_SHARDS, zarr_array_block_shape(a),
                 zarr_array_block_shape(b));
     if (!zarr_array_block_shape(a) || !zarr_array_block_shape(b))
-        ZR_TRY(tell_promised(p, ZARR_DIFFERENCE_CHUNK_GRID, zarr_array_chunk_grid(a),
-                             zarr_array_chunk_grid(b), err));
-    ZR_TRY(tell_promised(p, ZARR_DIFFERENCE_CODECS, zarr_array_codecs(a),
-                         zarr_array_codecs(b), err));
-out:
-    return st;
+        ZR_CHECK(tell_promised(p, ZARR_DIFFERENCE_CHUNK_GRID, zarr_array_chunk_grid(a),
+                               zarr_array_chunk_grid(b), err));
+    return tell_promised(p, ZARR_DIFFERENCE_CODECS, zarr_array_codecs(a),
+                         zarr_array_codecs(b), err);
 }
 
 zarr_status zr_diff_arrays(struct zr_diff_pair *p, zarr_error *err)
@@ -134,23 +131,21 @@ zarr_status zr_diff_arrays(struct zr_diff_pair *p, zarr_error *err)
     const bool same = zarr_dtype_equal(type, other); /* r24 equals raw_bytes[3] */
     const bool storage = (p->d->opts.flags & ZARR_DIFF_STORAGE) != 0;
     zarr_difference d = {.what = ZARR_DIFFERENCE_DATA_TYPE, .dim = -1};
-    zarr_status st = ZARR_OK;
 
     if (!same || storage)
         tell_texts(p, d, type_name(type), type_name(other));
-    ZR_TRY(compare_fills(p, type, same ? type : other, err));
-    ZR_TRY(compare_missing_values(p, err));
+    ZR_CHECK(compare_fills(p, type, same ? type : other, err));
+    ZR_CHECK(compare_missing_values(p, err));
     d.what = ZARR_DIFFERENCE_DIMENSION_NAME;
     for (d.dim = 0;
          zarr_array_ndim(a) == zarr_array_ndim(b) && d.dim < zarr_array_ndim(a); d.dim++)
         tell_texts(p, d, zarr_array_dimension_name(a, d.dim),
                    zarr_array_dimension_name(b, d.dim));
-    ZR_TRY(
+    ZR_CHECK(
         zr_diff_attributes(p, zarr_array_attributes(a), zarr_array_attributes(b), err));
     if (storage)
-        ZR_TRY(compare_storage(p, err));
-out:
-    return st;
+        ZR_CHECK(compare_storage(p, err));
+    return ZARR_OK;
 }
 
 /* ---- attributes -------------------------------------------------------------------- */
@@ -173,17 +168,15 @@ static zarr_status parse_side(struct zr_diff_pair *p, struct attribute_sides *s,
                               const char *text, zarr_error *err)
 {
     zarr_limits limits = p->d->ctx->limits;
-    zarr_status st = ZARR_OK;
 
     if (!text)
         return zr_fail_memory(err, 1);
-    ZR_TRY(zr_json_parse(&s->doc[side], text, strlen(text), &limits, err));
+    ZR_CHECK(zr_json_parse(&s->doc[side], text, strlen(text), &limits, err));
     if (!zr_json_is(s->doc[side].root, ZR_JSON_OBJECT))
         return zr_internal(err);
     for (struct zr_json *v = s->doc[side].root->u.children.first; v; v = v->next)
-        ZR_TRY(zr_map_put_n(&s->member[side], v->key, v->key_bytes, v, err));
-out:
-    return st;
+        ZR_CHECK(zr_map_put_n(&s->member[side], v->key, v->key_bytes, v, err));
+    return ZARR_OK;
 }
 
 static zarr_status compare_member(struct zr_diff_pair *p, struct attribute_sides *s,
@@ -195,7 +188,6 @@ static zarr_status compare_member(struct zr_diff_pair *p, struct attribute_sides
                                .name = a ? a->key : b->key,
                                .dim = -1,
                                .is_json = 1};
-    zarr_status st = ZARR_OK;
 
     if (is_compared_attribute(p, d.name))
         return ZARR_OK;
@@ -203,28 +195,25 @@ static zarr_status compare_member(struct zr_diff_pair *p, struct attribute_sides
         zr_str_clear(&s->text[side]);
         if (v[side])
             zr_json_write(v[side], 0, &s->text[side]);
-        ZR_TRY(zr_str_status(&s->text[side], err));
+        ZR_CHECK(zr_str_status(&s->text[side], err));
     }
     tell_texts(p, d, a ? zr_str_text(&s->text[0]) : NULL,
                b ? zr_str_text(&s->text[1]) : NULL);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status compare_members(struct zr_diff_pair *p, struct attribute_sides *s,
                                    zarr_error *err)
 {
     const struct zr_json *v;
-    zarr_status st = ZARR_OK;
 
     for (v = s->doc[0].root->u.children.first; v; v = v->next)
-        ZR_TRY(compare_member(p, s, v, zr_map_get_n(&s->member[1], v->key, v->key_bytes),
-                              err));
+        ZR_CHECK(compare_member(p, s, v,
+                                zr_map_get_n(&s->member[1], v->key, v->key_bytes), err));
     for (v = s->doc[1].root->u.children.first; v; v = v->next)
         if (!zr_map_get_n(&s->member[0], v->key, v->key_bytes))
-            ZR_TRY(compare_member(p, s, NULL, v, err));
-out:
-    return st;
+            ZR_CHECK(compare_member(p, s, NULL, v, err));
+    return ZARR_OK;
 }
 
 zarr_status zr_diff_attributes(struct zr_diff_pair *p, const char *a, const char *b,

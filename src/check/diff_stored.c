@@ -294,18 +294,16 @@ zarr_status zr_diff_find_stored(struct zr_comparing *c, bool *few, zarr_error *e
 {
     const uint64_t total = zr_product_cap(c->shape, (size_t)c->ndim);
     uint64_t most = total / DIFF_SPARSE_PART;
-    zarr_status st = ZARR_OK;
 
     *few = false;
     if (total <= c->most || c->ndim == 0 || !c->side[0].placed || !c->side[1].placed)
         return ZARR_OK;
     for (int side = 0; side < 2; side++) {
-        ZR_TRY(list_stored(c, side, &most, few, err));
+        ZR_CHECK(list_stored(c, side, &most, few, err));
         if (!*few)
-            goto out;
+            return ZARR_OK;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- the comparison ---- */
@@ -354,7 +352,6 @@ static zarr_status compare_missing(struct zr_comparing *c, zarr_error *err)
     const uint64_t before = p->node.n_different, elements = p->node.n_elements;
     const uint64_t unread = p->node.n_unread, bytes = p->d->done_bytes;
     uint64_t left, each = 0, *n = NULL;
-    zarr_status st = ZARR_OK;
 
     left = all.n_items > c->n_seen ? all.n_items - c->n_seen : 0;
     memcpy(all.count, c->shape, sizeof all.count);
@@ -364,7 +361,7 @@ static zarr_status compare_missing(struct zr_comparing *c, zarr_error *err)
     for (bool more = left > 0; more && find_uncovered(c, &all, one.start);
          more = each > 0 && p->n_told < p->d->opts.max_elements &&
                 !zr_diff_is_decided(c) && box_step(&all, c->ndim, one.start, 1)) {
-        ZR_TRY(zr_diff_box(c, &one, err));
+        ZR_CHECK(zr_diff_box(c, &one, err));
         each = each ? each : p->node.n_different - before;
     }
     p->node.n_different = zr_add_cap(before, zr_mul_cap(left, each));
@@ -374,8 +371,7 @@ static zarr_status compare_missing(struct zr_comparing *c, zarr_error *err)
     *n = zr_add_cap(*n, zr_mul_cap(left, p->n_values));
     p->d->done_bytes = zr_add_cap(bytes, zr_mul_cap(left, c->item_bytes));
     zr_diff_progress(p->d, zr_str_text(&p->path[0]));
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Whether x comes before y in C order of where they begin. */
@@ -393,7 +389,6 @@ zarr_status zr_diff_sparse(struct zr_comparing *c, zarr_error *err)
     struct zr_diff_box box[2] = {{.n_items = 0}, {.n_items = 0}};
     size_t next[2] = {0, 0};
     bool have[2] = {false, false};
-    zarr_status st = ZARR_OK;
 
     while (!zr_diff_is_decided(c)) {
         int side;
@@ -405,11 +400,10 @@ zarr_status zr_diff_sparse(struct zr_comparing *c, zarr_error *err)
             break;
         side = !have[0] || (have[1] && !box_is_before(&box[0], &box[1], c->ndim));
         c->done = side ? &c->side[0] : NULL;
-        ZR_TRY(compare_chunk(c, &box[side], err));
+        ZR_CHECK(compare_chunk(c, &box[side], err));
         have[side] = false;
     }
     if (!zr_diff_is_decided(c))
-        ZR_TRY(compare_missing(c, err));
-out:
-    return st;
+        ZR_CHECK(compare_missing(c, err));
+    return ZARR_OK;
 }

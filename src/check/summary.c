@@ -125,41 +125,37 @@ static zarr_status find_type(struct zr_summary_job *j, zarr_error *err)
 {
     const zarr_dtype *dtype = zarr_array_dtype(j->array);
     zarr_dtype_field field = ZARR_DTYPE_FIELD_INIT;
-    zarr_status st = ZARR_OK;
 
     if (j->io.field) {
-        ZR_TRY(zarr_dtype_field_find(dtype, j->io.field, &field, err));
+        ZR_CHECK(zarr_dtype_field_find(dtype, j->io.field, &field, err));
         if (field.ndim > 0)
-            ZR_FAIL(err, ZARR_ERR_UNSUPPORTED,
-                    "the field %s is a subarray, which has no summary", j->io.field);
+            return zr_fail(err, ZARR_ERR_UNSUPPORTED,
+                           "the field %s is a subarray, which has no summary",
+                           j->io.field);
         dtype = field.dtype;
     }
-    ZR_TRY(zr_summary_type_init(&j->type, dtype, &j->opts, err));
+    ZR_CHECK(zr_summary_type_init(&j->type, dtype, &j->opts, err));
     if (j->opts.convert)
-        ZR_TRY(zarr_dtype_find(&j->type.dtype, j->ctx, "float64", err));
-out:
-    return st;
+        ZR_CHECK(zarr_dtype_find(&j->type.dtype, j->ctx, "float64", err));
+    return ZARR_OK;
 }
 
 static zarr_status read_summary_options(struct zr_summary_job *j,
                                         const zarr_summary_options *opts, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_struct_read(&j->opts, sizeof j->opts, sizeof j->opts, opts, ZR_TAIL_REFUSE,
-                          "zarr_summary_options", err));
+    ZR_CHECK(zr_struct_read(&j->opts, sizeof j->opts, sizeof j->opts, opts,
+                            ZR_TAIL_REFUSE, "zarr_summary_options", err));
     if (j->opts.flags)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "zarr_summary_options.flags must be 0");
-    ZR_TRY(zr_struct_read(&j->io, sizeof j->io, offsetof(zarr_io_options, tuning),
-                          j->opts.io, ZR_TAIL_REFUSE, "zarr_io_options", err));
+        return zr_fail(err, ZARR_ERR_INVALID, "zarr_summary_options.flags must be 0");
+    ZR_CHECK(zr_struct_read(&j->io, sizeof j->io, offsetof(zarr_io_options, tuning),
+                            j->opts.io, ZR_TAIL_REFUSE, "zarr_io_options", err));
     j->io.heap = NULL;
     j->io.present = NULL;
     j->io.progress = NULL;
     j->io.stream = NULL;
     if (j->io.max_threads == 0)
         j->io.max_threads = j->ctx->engine.max_threads;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status init_spread(struct zr_summary_job *j, zarr_error *err)
@@ -181,22 +177,19 @@ static zarr_status job_init(struct zr_summary_job *j, const zarr_summary_options
 {
     const zarr_array *a = j->array;
     const zarr_selection *r = j->region;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(read_summary_options(j, opts, err));
+    ZR_CHECK(read_summary_options(j, opts, err));
     if (r && !zr_selection_fits(r, zarr_array_ndim(a), zarr_array_shape(a)))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "the selection was made for another shape");
+        return zr_fail(err, ZARR_ERR_INVALID, "the selection was made for another shape");
     j->ndim = r ? zarr_selection_ndim(r) : zarr_array_ndim(a);
     memcpy(j->shape, r ? zarr_selection_shape(r) : zarr_array_shape(a),
            (size_t)j->ndim * sizeof *j->shape);
-    ZR_TRY(find_type(j, err));
-    ZR_TRY(check_dims(j, err));
-    ZR_TRY(check_weights(j, err));
-    ZR_TRY(make_cells(j, err));
-    ZR_TRY(check_spread(j, err));
-    ZR_TRY(init_spread(j, err));
-out:
-    return st;
+    ZR_CHECK(find_type(j, err));
+    ZR_CHECK(check_dims(j, err));
+    ZR_CHECK(check_weights(j, err));
+    ZR_CHECK(make_cells(j, err));
+    ZR_CHECK(check_spread(j, err));
+    return init_spread(j, err);
 }
 
 /* ---- boxes -------------------------------------------------------------------- */

@@ -77,14 +77,13 @@ void zr_summary_spread_deinit(struct zr_summary_spread *p)
 /* Level 0 is full: moves half of its numbers up, and so on. */
 static zarr_status move_up(struct zr_summary_spread *p, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (size_t h = 0; p->level[h].n == LEVEL_VALUES; h++) {
         double *from = p->level[h].value, *to;
 
         if (h + 1 == ZR_SUMMARY_LEVELS)
-            ZR_FAIL_LIMIT(err, "memory_bytes", p->most, "there are too many elements");
-        ZR_TRY(make_sketch_level(p, h + 1, LEVEL_VALUES, err));
+            return zr_fail_limit(err, "memory_bytes", p->most,
+                                 "there are too many elements");
+        ZR_CHECK(make_sketch_level(p, h + 1, LEVEL_VALUES, err));
         qsort(from, LEVEL_VALUES, sizeof *from, compare_values);
         to = p->level[h + 1].value;
         for (size_t i = p->level[h].is_odd; i < LEVEL_VALUES; i += 2)
@@ -92,8 +91,7 @@ static zarr_status move_up(struct zr_summary_spread *p, zarr_error *err)
         p->level[h].is_odd = !p->level[h].is_odd;
         p->level[h].n = 0;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static void count_bins(struct zr_summary_spread *p, double v, uint64_t times)
@@ -119,7 +117,6 @@ zarr_status zr_summary_spread_add(struct zr_summary_spread *p, const uint8_t *sr
                                   uint64_t n, zarr_error *err)
 {
     double x[ZR_BLOCK];
-    zarr_status st = ZARR_OK;
 
     for (uint64_t i = 0; p->counts && i < n; i++)
         p->counts[p->type->item_bytes == 1 ? src[i]
@@ -135,11 +132,10 @@ zarr_status zr_summary_spread_add(struct zr_summary_spread *p, const uint8_t *sr
             if (p->is_collecting)
                 p->level[0].value[p->level[0].n++] = x[i];
             if (p->is_sketch && p->level[0].n == p->most)
-                ZR_TRY(move_up(p, err));
+                ZR_CHECK(move_up(p, err));
         }
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- quantiles and histograms ------------------------------------------------- */
@@ -411,22 +407,21 @@ static zarr_status finish_spread(struct results *r, struct zr_summary_job *j,
 {
     struct zr_summary_spread *p = &j->spread;
     struct zr_summary_cell all = {.n = 0};
-    zarr_status st = ZARR_OK;
 
     if (!p->type)
         return ZARR_OK;
     for (uint64_t i = 0; i < j->n_cells; i++) /* one, or one for each weight */
         zr_summary_join(&j->type, &all, j->cells + i);
-    ZR_TRY(make_list(p, err));
+    ZR_CHECK(make_list(p, err));
     for (uint32_t i = 0; i < j->opts.n_quantiles; i++)
         r->quantiles[i] = find_quantile(p, j->opts.quantiles[i], all.n);
     if (p->edges)
         memcpy(r->edges, p->edges, ((size_t)p->n_bins + 1) * sizeof *r->edges);
     else if (p->n_bins > 0)
-        ZR_TRY(make_edges(&j->type, &all, r->edges, r->s.n_bins, err));
+        ZR_CHECK(make_edges(&j->type, &all, r->edges, r->s.n_bins, err));
     if (p->n_bins > 0 && !p->bins) {
         p->edges = r->edges;
-        ZR_TRY(make_bins(p, err));
+        ZR_CHECK(make_bins(p, err));
         for (size_t i = 0; i < p->n_list; i++)
             count_bins(p, weighted_item(p, i).value, weighted_item(p, i).weight);
     }
@@ -435,8 +430,7 @@ static zarr_status finish_spread(struct results *r, struct zr_summary_job *j,
     r->s.n_below = p->below;
     r->s.n_above = p->above;
     r->s.flags = p->is_sketch ? ZARR_SUMMARY_SKETCH : 0;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_summary_make_results(zarr_summary **out, struct zr_summary_job *j,

@@ -416,21 +416,18 @@ static zarr_status verify_broken(struct node_check *c, zarr_error *err)
 static zarr_status verify_node(struct node_check *c, const struct zr_node_row *node,
                                zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     c->kind = node->kind;
     c->done_here = 0;
-    ZR_TRY(zr_path_key(&c->path, c->top, node->path, err));
-    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
+    ZR_CHECK(zr_path_key(&c->path, c->top, node->path, err));
+    ZR_CHECK(zr_cancel_check(c->opts.cancel, err));
     if (node->kind == ZARR_NODE_GROUP)
-        ZR_TRY(verify_group(c, err));
+        ZR_CHECK(verify_group(c, err));
     else if (node->kind == ZARR_NODE_ARRAY)
-        ZR_TRY(verify_array(c, err));
+        ZR_CHECK(verify_array(c, err));
     else
-        ZR_TRY(verify_broken(c, err));
+        ZR_CHECK(verify_broken(c, err));
     c->done_before += c->done_here;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- how much there is to do ------------------------------------------------------- */
@@ -495,20 +492,17 @@ static void on_form(void *user, int is_fault, const char *text)
 
 static zarr_status verify_tree(struct node_check *c, const char *path, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_path_normal(&c->top, c->ctx->alloc, path, &c->ctx->limits, err));
-    ZR_TRY(zr_nodes_find(&c->nodes, c->store, c->top, c->opts.cancel, err));
+    ZR_CHECK(zr_path_normal(&c->top, c->ctx->alloc, path, &c->ctx->limits, err));
+    ZR_CHECK(zr_nodes_find(&c->nodes, c->store, c->top, c->opts.cancel, err));
     for (size_t i = 0; i < c->nodes.n; i++)
-        ZR_TRY(count_node(c, &c->nodes.item[i], err));
+        ZR_CHECK(count_node(c, &c->nodes.item[i], err));
     zr_str_clear(&c->path);
     tell_progress(c);
     if (*c->top == '\0')
-        ZR_TRY(zr_store_check(c->store, on_form, c, c->opts.cancel, err));
+        ZR_CHECK(zr_store_check(c->store, on_form, c, c->opts.cancel, err));
     for (size_t i = 0; i < c->nodes.n && !c->stopped; i++)
-        ZR_TRY(verify_node(c, &c->nodes.item[i], err));
-out:
-    return st;
+        ZR_CHECK(verify_node(c, &c->nodes.item[i], err));
+    return ZARR_OK;
 }
 
 zarr_status zarr_node_verify(zarr_store *store, const char *path,

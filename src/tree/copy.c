@@ -155,13 +155,9 @@ static bool can_rename(const struct zr_copy *c)
 /* Lists the source. The documents are read before the chunks are listed. */
 static zarr_status list_source(struct zr_copy *c, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (!c->plain)
-        ZR_TRY(zr_copy_see(c, err));
-    ZR_TRY(zr_tree_keys(&c->keys, c->src, c->src_path, false, c->opts.cancel, err));
-out:
-    return st;
+        ZR_CHECK(zr_copy_see(c, err));
+    return zr_tree_keys(&c->keys, c->src, c->src_path, false, c->opts.cancel, err);
 }
 
 static bool is_consolidated(const struct zr_copy *c)
@@ -203,16 +199,15 @@ out:
 static zarr_status check_apart(const struct zr_copy *c, zarr_error *err)
 {
     bool overlap = false;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_store_overlap(c->src, c->src_path, c->dst, c->dst_path, &overlap, err));
+    ZR_CHECK(zr_store_overlap(c->src, c->src_path, c->dst, c->dst_path, &overlap, err));
     if (overlap)
-        st = zr_fail(err, ZARR_ERR_INVALID,
-                     "/%s cannot be copied to /%s: they are one place, or one is inside "
-                     "the other",
-                     c->src_path, c->dst_path);
-out:
-    return st;
+        return zr_fail(
+            err, ZARR_ERR_INVALID,
+            "/%s cannot be copied to /%s: they are one place, or one is inside "
+            "the other",
+            c->src_path, c->dst_path);
+    return ZARR_OK;
 }
 
 static zarr_status prepare_destination(struct zr_copy *c, int32_t format, zarr_error *err)
@@ -313,23 +308,21 @@ static zarr_status copy_all(struct zr_copy *c, zarr_error *err)
     const bool settle = (c->opts.flags & ZARR_COPY_SKIP_EQUAL) &&
                         (!c->plain || c->only_compares) &&
                         (mirror || zr_store_can(c->dst, ZARR_STORE_CAP_LIST));
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(sort_keys(c, err));
+    ZR_CHECK(sort_keys(c, err));
     if (settle && !mirror) /* before anything changes */
-        ZR_TRY(settle_surplus(c, mirror, err));
-    ZR_TRY(zr_parallel_for(c->n_chunks, threads ? threads : c->ctx->engine.max_threads,
-                           copy_chunk_item, c, err));
+        ZR_CHECK(settle_surplus(c, mirror, err));
+    ZR_CHECK(zr_parallel_for(c->n_chunks, threads ? threads : c->ctx->engine.max_threads,
+                             copy_chunk_item, c, err));
     if (settle && mirror)
-        ZR_TRY(settle_surplus(c, mirror, err));
+        ZR_CHECK(settle_surplus(c, mirror, err));
     /* A loss of power must not leave documents without chunks. A move keeps its job
      * object until the flush, unless all of it appears at once. */
     if (!c->plain && !c->is_move)
-        ZR_TRY(zr_store_flush_before(c->dst, c->opts.cancel, err));
+        ZR_CHECK(zr_store_flush_before(c->dst, c->opts.cancel, err));
     for (size_t i = 0; i < c->n_documents; i++)
-        ZR_TRY(zr_copy_object(c, c->document[i], err));
-out:
-    return st;
+        ZR_CHECK(zr_copy_object(c, c->document[i], err));
+    return ZARR_OK;
 }
 
 /* Call it once the destination is there: if it was a link, the copy replaced it. */
@@ -534,26 +527,23 @@ static zarr_status copy_begin(struct zr_copy *c, const char *src_path,
                               zarr_error *err)
 {
     const zarr_limits *limits = &c->ctx->limits;
-    zarr_status st = ZARR_OK;
 
     zr_mutex_init(&c->locked.mutex);
     zr_str_init(&c->destination, c->ctx->alloc);
     zr_names_init(&c->keys, c->ctx->alloc);
     zr_names_init(&c->seen_keys, c->ctx->alloc);
-    ZR_TRY(zr_struct_read(&c->opts, sizeof c->opts, 2 * sizeof(uint32_t), opts,
-                          ZR_TAIL_REFUSE, "zarr_copy_options", err));
-    ZR_TRY(zr_flags_check(c->opts.flags,
-                          ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL |
-                              ZARR_COPY_CONSOLIDATED,
-                          "copy options", err));
+    ZR_CHECK(zr_struct_read(&c->opts, sizeof c->opts, 2 * sizeof(uint32_t), opts,
+                            ZR_TAIL_REFUSE, "zarr_copy_options", err));
+    ZR_CHECK(zr_flags_check(c->opts.flags,
+                            ZARR_COPY_OVERWRITE | ZARR_COPY_SKIP_EQUAL |
+                                ZARR_COPY_CONSOLIDATED,
+                            "copy options", err));
     if (c->opts.objects_skipped)
         *c->opts.objects_skipped = 0;
     if (c->opts.bytes_skipped)
         *c->opts.bytes_skipped = 0;
-    ZR_TRY(zr_path_normal(&c->src_path, c->ctx->alloc, src_path, limits, err));
-    ZR_TRY(zr_path_normal(&c->dst_path, c->ctx->alloc, dst_path, limits, err));
-out:
-    return st;
+    ZR_CHECK(zr_path_normal(&c->src_path, c->ctx->alloc, src_path, limits, err));
+    return zr_path_normal(&c->dst_path, c->ctx->alloc, dst_path, limits, err);
 }
 
 static void copy_end(struct zr_copy *c)

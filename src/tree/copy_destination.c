@@ -29,7 +29,6 @@ static zarr_status has_node(struct mix_look *l, const struct zr_names *names,
                             const char *key, size_t n, bool *yes, zarr_error *err)
 {
     static const char *const documents[] = {ZR_DOC_V3, ZR_DOC_ARRAY, ZR_DOC_GROUP};
-    zarr_status st = ZARR_OK;
 
     *yes = false;
     for (size_t i = 0; i < ZR_COUNT(documents) && !*yes; i++) {
@@ -38,11 +37,10 @@ static zarr_status has_node(struct mix_look *l, const struct zr_names *names,
         if (n > 0)
             zr_str_putc(&l->scratch, '/');
         zr_str_puts(&l->scratch, documents[i]);
-        ZR_TRY(zr_str_status(&l->scratch, err));
+        ZR_CHECK(zr_str_status(&l->scratch, err));
         *yes = has_key(names, zr_str_text(&l->scratch));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* The key is at the destination only. Its owner is the nearest node above it, at either
@@ -52,14 +50,13 @@ static zarr_status find_owner(struct mix_look *l, const char *key, zarr_error *e
     const size_t folder = zr_path_parent_bytes(key);
     bool at_src = false, at_dst = false;
     size_t n = folder;
-    zarr_status st = ZARR_OK;
 
     if (l->known && l->folder.bytes == folder &&
         (folder == 0 || memcmp(l->folder.ptr, key, folder) == 0))
         return ZARR_OK;
     for (;;) {
-        ZR_TRY(has_node(l, &l->c->keys, key, n, &at_src, err));
-        ZR_TRY(has_node(l, &l->there, key, n, &at_dst, err));
+        ZR_CHECK(has_node(l, &l->c->keys, key, n, &at_src, err));
+        ZR_CHECK(has_node(l, &l->there, key, n, &at_dst, err));
         if (n == 0 || at_src || at_dst)
             break;
         while (--n > 0 && key[n] != '/') {
@@ -67,31 +64,28 @@ static zarr_status find_owner(struct mix_look *l, const char *key, zarr_error *e
     }
     zr_str_clear(&l->folder);
     zr_str_append(&l->folder, key, folder);
-    ZR_TRY(zr_str_status(&l->folder, err));
+    ZR_CHECK(zr_str_status(&l->folder, err));
     l->known = true;
     l->taken = at_src && !at_dst;
     l->owner = n;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Without SKIP_EQUAL nothing of the source may be there. */
 static zarr_status look_at_key(struct mix_look *l, const char *key, zarr_error *err)
 {
     bool taken = true;
-    zarr_status st = ZARR_OK;
 
     if (!zr_streq(key, ZR_DOC_JOB) && !has_key(&l->c->keys, key)) {
-        ZR_TRY(find_owner(l, key, err));
+        ZR_CHECK(find_owner(l, key, err));
         taken = l->taken && zr_key_is_left_over(key + l->owner + (l->owner > 0));
     }
     if (taken)
-        st = zr_fail(err, ZARR_ERR_EXISTS,
-                     "/%s: there is no complete node, but keys that one left (%s): "
-                     "zarr_node_delete() and ZARR_COPY_OVERWRITE delete them",
-                     l->c->dst_path, key);
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_EXISTS,
+                       "/%s: there is no complete node, but keys that one left (%s): "
+                       "zarr_node_delete() and ZARR_COPY_OVERWRITE delete them",
+                       l->c->dst_path, key);
+    return ZARR_OK;
 }
 
 static zarr_status mix_begin(struct mix_look *l, struct zr_copy *c, zarr_error *err)
@@ -115,16 +109,13 @@ static void mix_end(struct mix_look *l)
 
 static zarr_status look_at_documents(struct mix_look *l, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     for (size_t i = 0; i < l->there.n; i++) {
         const int rank = zr_copy_rank(l->there.item[i]);
 
         if (rank < 2 && has_key(&l->c->keys, l->there.item[i]))
-            ZR_TRY(zr_copy_clear_document(l->c, l->there.item[i], rank == 1, err));
+            ZR_CHECK(zr_copy_clear_document(l->c, l->there.item[i], rank == 1, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 zarr_status zr_copy_must_not_mix(struct zr_copy *c, zarr_error *err)

@@ -54,9 +54,8 @@ static zarr_status get_ranges(const struct large_copy *l, bool is_from_dst, uint
 {
     zarr_store_op op[LARGE_AT_ONCE];
     uint32_t n = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(range_ops(l, at, block, op, &n, err));
+    ZR_CHECK(range_ops(l, at, block, op, &n, err));
     for (uint32_t i = 0; i < n; i++) {
         op[i].verb = ZARR_STORE_GET;
         op[i].key = is_from_dst ? l->o->dst_key : l->o->src_key;
@@ -64,14 +63,14 @@ static zarr_status get_ranges(const struct large_copy *l, bool is_from_dst, uint
             ZARR_STORE_OP_WANT_VERSION | (is_from_dst ? 0 : ZR_STORE_OP_PINNED);
         op[i].lock = is_from_dst ? NULL : (void *)(uintptr_t)&l->pin;
     }
-    ZR_TRY(zr_store_run(is_from_dst ? l->c->dst : l->c->src, op, n, err));
+    ZR_CHECK(zr_store_run(is_from_dst ? l->c->dst : l->c->src, op, n, err));
     for (uint32_t i = 0; i < n; i++)
         if (op[i].status != ZARR_OK || op[i].done_bytes != op[i].length)
-            ZR_FAIL(err, ZARR_ERR_CONFLICT, "the object changes while it is copied");
+            return zr_fail(err, ZARR_ERR_CONFLICT,
+                           "the object changes while it is copied");
     if (!is_from_dst && l->o->version)
         *l->o->version = op[0].version;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Calls fn for the ranges of the source, as many as are in l->mem at once, until it
@@ -82,15 +81,13 @@ static zarr_status each_batch(struct large_copy *l,
                               zarr_error *err)
 {
     bool end = false;
-    zarr_status st = ZARR_OK;
 
     for (uint64_t at = 0; at < l->o->bytes && !end; at += l->at_once * l->range) {
-        ZR_TRY(zr_cancel_check(l->c->opts.cancel, err));
-        ZR_TRY(get_ranges(l, false, at, &l->mem, err));
-        ZR_TRY(fn(l, at, &end, err));
+        ZR_CHECK(zr_cancel_check(l->c->opts.cancel, err));
+        ZR_CHECK(get_ranges(l, false, at, &l->mem, err));
+        ZR_CHECK(fn(l, at, &end, err));
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status put_batch(struct large_copy *l, uint64_t at, bool *end,
@@ -98,22 +95,20 @@ static zarr_status put_batch(struct large_copy *l, uint64_t at, bool *end,
 {
     zarr_store_op op[LARGE_AT_ONCE];
     uint32_t n = 0;
-    zarr_status st = ZARR_OK;
 
     ZR_UNUSED(end);
-    ZR_TRY(range_ops(l, at, &l->mem, op, &n, err));
+    ZR_CHECK(range_ops(l, at, &l->mem, op, &n, err));
     for (uint32_t i = 0; i < n; i++) {
         op[i].verb = ZARR_STORE_PUT_PART;
         op[i].key = l->o->dst_key;
         op[i].parts = l->parts;
         op[i].part = op[i].offset / l->range + 1;
     }
-    ZR_TRY(zr_store_run(l->c->dst, op, n, err));
+    ZR_CHECK(zr_store_run(l->c->dst, op, n, err));
     for (uint32_t i = 0; i < n; i++)
         if (op[i].status != ZARR_OK) /* zr_store_run() passes over NOT_FOUND */
-            ZR_FAIL(err, op[i].status, "a part of the new value has gone");
-out:
-    return st;
+            return zr_fail(err, op[i].status, "a part of the new value has gone");
+    return ZARR_OK;
 }
 
 static zarr_status compare_batch(struct large_copy *l, uint64_t at, bool *end,
@@ -121,15 +116,13 @@ static zarr_status compare_batch(struct large_copy *l, uint64_t at, bool *end,
 {
     const uint64_t bytes = ZR_MIN(l->at_once * l->range, l->o->bytes - at);
     void *a = NULL, *b = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(get_ranges(l, true, at, &l->old, err));
-    ZR_TRY(zr_mem_host_ptr(&l->c->ctx->memory, &l->mem, bytes, &a, err));
-    ZR_TRY(zr_mem_host_ptr(&l->c->ctx->memory, &l->old, bytes, &b, err));
+    ZR_CHECK(get_ranges(l, true, at, &l->old, err));
+    ZR_CHECK(zr_mem_host_ptr(&l->c->ctx->memory, &l->mem, bytes, &a, err));
+    ZR_CHECK(zr_mem_host_ptr(&l->c->ctx->memory, &l->old, bytes, &b, err));
     *end = memcmp(a, b, (size_t)bytes) != 0;
     *l->o->equal = !*end;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Sets there and equal. */

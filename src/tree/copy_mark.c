@@ -13,16 +13,14 @@
 zarr_status zr_copy_find_mark(struct zr_copy *c, zarr_error *err)
 {
     bool copied = false, source = false, target = false;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_origin_mark_at(c->src, c->src_path, &copied, c->opts.cancel, err));
+    ZR_CHECK(zr_origin_mark_at(c->src, c->src_path, &copied, c->opts.cancel, err));
     if (copied)
-        goto out;
-    ZR_TRY(zr_origin_mark_above(c->src, c->src_path, &source, c->opts.cancel, err));
-    ZR_TRY(zr_origin_mark_above(c->dst, c->dst_path, &target, c->opts.cancel, err));
+        return ZARR_OK;
+    ZR_CHECK(zr_origin_mark_above(c->src, c->src_path, &source, c->opts.cancel, err));
+    ZR_CHECK(zr_origin_mark_above(c->dst, c->dst_path, &target, c->opts.cancel, err));
     c->changes_mark = source != target;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Sets *depends false for what is no array that opens: it is copied as it is. */

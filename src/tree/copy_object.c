@@ -111,17 +111,15 @@ static zarr_status object_reserve(struct zr_copy *c, struct copied_object *o, bo
 {
     const uint64_t one = ZR_MAX(o->bytes, 1);
     uint64_t need = one;
-    zarr_status st = ZARR_OK;
 
     if (both && !zr_mul(one, 2, &need))
         return zr_fail_memory(err, one);
-    ZR_TRY(zr_budget_take(&c->ctx->budget, need, UINT64_MAX, NULL, err));
+    ZR_CHECK(zr_budget_take(&c->ctx->budget, need, UINT64_MAX, NULL, err));
     o->taken = need;
-    ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, one, &o->mem, err));
+    ZR_CHECK(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, one, &o->mem, err));
     if (both)
-        ZR_TRY(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, one, &o->old, err));
-out:
-    return st;
+        ZR_CHECK(zr_pool_take(c->ctx->pool, ZARR_DEVICE_CPU, 0, one, &o->old, err));
+    return ZARR_OK;
 }
 
 /* Reads the source object, even if its size changes meanwhile. `both`: takes room for the
@@ -257,21 +255,19 @@ zarr_status zr_copy_see(struct zr_copy *c, zarr_error *err)
 {
     const struct zr_names *keys = &c->seen_keys;
     size_t n = 0;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_tree_keys(&c->seen_keys, c->src, c->src_path, true, c->opts.cancel, err));
+    ZR_CHECK(zr_tree_keys(&c->seen_keys, c->src, c->src_path, true, c->opts.cancel, err));
     for (size_t i = 0; i < keys->n; i++)
         n += zr_copy_is_document(keys->item[i]);
     c->seen = zr_calloc(c->ctx->alloc, ZR_MAX(n, (size_t)1), sizeof *c->seen);
     if (!c->seen)
-        ZR_FAIL_MEMORY(err, n * sizeof *c->seen);
+        return zr_fail_memory(err, n * sizeof *c->seen);
     for (size_t i = 0; i < keys->n; i++)
         if (zr_copy_is_document(keys->item[i]))
-            ZR_TRY(see_document(c, keys->item[i], err));
+            ZR_CHECK(see_document(c, keys->item[i], err));
     if (c->n_seen > 1)
         qsort(c->seen, c->n_seen, sizeof *c->seen, compare_seen);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* A document that changed may speak of chunks that were not listed, such as those of an
@@ -282,18 +278,16 @@ static zarr_status check_unchanged(const struct zr_copy *c, const char *name,
     const struct zr_copy_seen want = {.key = name};
     const struct zr_copy_seen *seen;
     uint64_t hash = 0;
-    zarr_status st = ZARR_OK;
 
     if (!c->seen || !zr_copy_is_document(name))
         return ZARR_OK;
     seen = c->n_seen == 0
                ? NULL
                : bsearch(&want, c->seen, c->n_seen, sizeof *c->seen, compare_seen);
-    ZR_TRY(hash_object(c, o, &hash, err));
+    ZR_CHECK(hash_object(c, o, &hash, err));
     if (!seen || seen->hash != hash)
-        st = zr_fail(err, ZARR_ERR_CONFLICT, "it changed while the node was copied");
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_CONFLICT, "it changed while the node was copied");
+    return ZARR_OK;
 }
 
 /* ---- a move's source that changes ------------------------------------------ */
@@ -404,19 +398,16 @@ static zarr_status check_different(const struct zr_copy *c, const char *key, boo
 static zarr_status object_begin(struct zr_copy *c, struct copied_object *o,
                                 const char *name, bool both, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     zr_str_init(&o->src_key, c->ctx->alloc);
     zr_str_init(&o->dst_key, c->ctx->alloc);
-    ZR_TRY(zr_cancel_check(c->opts.cancel, err));
-    ZR_TRY(zr_path_key(&o->src_key, c->src_path, name, err));
-    ZR_TRY(zr_path_key(&o->dst_key, c->dst_path, name, err));
+    ZR_CHECK(zr_cancel_check(c->opts.cancel, err));
+    ZR_CHECK(zr_path_key(&o->src_key, c->src_path, name, err));
+    ZR_CHECK(zr_path_key(&o->dst_key, c->dst_path, name, err));
     if (!both && !zr_copy_is_document(name))
-        ZR_TRY(copy_by_store(c, o, err));
+        ZR_CHECK(copy_by_store(c, o, err));
     if (!o->is_copied)
-        ZR_TRY(object_read(c, o, both, err));
-out:
-    return st;
+        ZR_CHECK(object_read(c, o, both, err));
+    return ZARR_OK;
 }
 
 static zarr_status object_end(struct zr_copy *c, struct copied_object *o,

@@ -48,19 +48,16 @@ static zarr_status node_options_read(struct node_options *o,
                                      const zarr_group_open_options *group,
                                      zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
-    ZR_TRY(zr_array_options_read(&o->array, array, 0, err));
-    ZR_TRY(zr_group_options_read(&o->group, group, err));
+    ZR_CHECK(zr_array_options_read(&o->array, array, 0, err));
+    ZR_CHECK(zr_group_options_read(&o->group, group, err));
     if (array && group && o->array.zarr_format != o->group.zarr_format)
-        ZR_FAIL(err, ZARR_ERR_INVALID,
-                "zarr_format is %" PRId32 " in the options of an array, and %" PRId32
-                " in those of a group",
-                o->array.zarr_format, o->group.zarr_format);
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "zarr_format is %" PRId32
+                       " in the options of an array, and %" PRId32 " in those of a group",
+                       o->array.zarr_format, o->group.zarr_format);
     o->format = array ? o->array.zarr_format : o->group.zarr_format;
     o->array.zarr_format = o->group.zarr_format = o->format;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* A document of an array is not as large as consolidated metadata may be. */
@@ -117,15 +114,12 @@ zarr_status zarr_node_open(zarr_array **array, zarr_group **group, zarr_store *s
                            const zarr_group_open_options *group_opts, zarr_error *err)
 {
     struct node_options o;
-    zarr_status st = ZARR_OK;
 
     *array = NULL;
     *group = NULL;
     ZR_NEED(store, err);
-    ZR_TRY(node_options_read(&o, array_opts, group_opts, err));
-    ZR_TRY(open_any_node(array, group, store, path, 0, &o, err));
-out:
-    return st;
+    ZR_CHECK(node_options_read(&o, array_opts, group_opts, err));
+    return open_any_node(array, group, store, path, 0, &o, err);
 }
 
 zarr_status zarr_group_open_node(zarr_array **array, zarr_group **group,

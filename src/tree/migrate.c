@@ -105,22 +105,18 @@ out:
 static zarr_status prepare_node(struct zr_migration *m, struct zr_migrated *node,
                                 const struct zr_json *root, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     node->more =
         m->from == 2 && zr_meta_other_member(root, 2, node->kind == ZARR_NODE_ARRAY);
-    ZR_TRY(node->kind == ZARR_NODE_GROUP ? convert_group(m, node, root, err)
-                                         : convert_array(m, node, err));
+    ZR_CHECK(node->kind == ZARR_NODE_GROUP ? convert_group(m, node, root, err)
+                                           : convert_array(m, node, err));
     if (!zr_json_is_ok(&m->made))
-        ZR_FAIL_MEMORY(err, m->made.arena.used_bytes);
+        return zr_fail_memory(err, m->made.arena.used_bytes);
     if (m->to == 2) {
-        ZR_TRY(zr_migration_check_kind(m, node, err));
-        ZR_TRY(zr_migration_judge(m, node, &node->attributes, ZR_DOC_ATTRS, err));
+        ZR_CHECK(zr_migration_check_kind(m, node, err));
+        ZR_CHECK(zr_migration_judge(m, node, &node->attributes, ZR_DOC_ATTRS, err));
     }
-    ZR_TRY(zr_migration_judge(m, node, &node->document, zr_doc_name(node->kind, m->to),
-                              err));
-out:
-    return st;
+    return zr_migration_judge(m, node, &node->document, zr_doc_name(node->kind, m->to),
+                              err);
 }
 
 /* Looks in either format: a group that has consolidated metadata keeps it, and it must
@@ -129,14 +125,12 @@ static zarr_status find_consolidated(struct zr_migration *m, struct zr_migrated 
                                      const struct zr_json *root, zarr_error *err)
 {
     bool v2 = false;
-    zarr_status st = ZARR_OK;
 
     if (node->kind != ZARR_NODE_GROUP)
-        goto out;
-    ZR_TRY(zr_migration_is_there(m, node->path, ZR_DOC_CONSOLIDATED, &v2, err));
+        return ZARR_OK;
+    ZR_CHECK(zr_migration_is_there(m, node->path, ZR_DOC_CONSOLIDATED, &v2, err));
     node->consolidate = v2 || zr_has_consolidated(root);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* ---- the walk --------------------------------------------------------------- */
@@ -243,18 +237,16 @@ static zarr_status migration_begin(struct zr_migration *m, const zarr_migrate_op
     const uint32_t known = ZARR_MIGRATE_DRY_RUN | ZARR_MIGRATE_OVERWRITE |
                            ZARR_MIGRATE_REMOVE | ZARR_MIGRATE_KEEP_FILL |
                            ZARR_MIGRATE_CONSOLIDATED;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_struct_read(&m->opts, sizeof m->opts, 2 * sizeof(uint32_t), o,
-                          ZR_TAIL_REFUSE, "zarr_migrate_options", err));
-    ZR_TRY(zr_flags_check(m->opts.flags, known, "migrate options", err));
-    ZR_TRY(zr_format_check(m->opts.zarr_format, err));
+    ZR_CHECK(zr_struct_read(&m->opts, sizeof m->opts, 2 * sizeof(uint32_t), o,
+                            ZR_TAIL_REFUSE, "zarr_migrate_options", err));
+    ZR_CHECK(zr_flags_check(m->opts.flags, known, "migrate options", err));
+    ZR_CHECK(zr_format_check(m->opts.zarr_format, err));
     m->to = m->opts.zarr_format ? m->opts.zarr_format : 3;
     m->from = 5 - m->to;
     if (zr_store_is_read_only(m->store) && !(m->opts.flags & ZARR_MIGRATE_DRY_RUN))
-        ZR_FAIL(err, ZARR_ERR_INVALID, "the store is read-only");
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID, "the store is read-only");
+    return ZARR_OK;
 }
 
 zarr_status zarr_node_migrate(zarr_store *store, const char *path,

@@ -62,17 +62,15 @@ zarr_status zr_migration_keep_missing(struct zr_migration *m, struct zr_migrated
 {
     struct zr_missing_change change;
     bool all = true;
-    zarr_status st = ZARR_OK;
 
     if (m->opts.flags & ZARR_MIGRATE_KEEP_FILL)
         return ZARR_OK;
-    ZR_TRY(zr_array_missing_plan(&change, array, m->to, &m->made, err));
+    ZR_CHECK(zr_array_missing_plan(&change, array, m->to, &m->made, err));
     if (change.elements)
-        ZR_TRY(all_chunks_stored(m, array, &all, err));
+        ZR_CHECK(all_chunks_stored(m, array, &all, err));
     if (!all)
-        ZR_TRY(refuse(array, change.fill, err));
+        ZR_CHECK(refuse(array, change.fill, err));
     zr_missing_apply(&change, &m->made, node->document.root, node->attributes.root);
     node->lost = change.warning;
-out:
-    return st;
+    return ZARR_OK;
 }

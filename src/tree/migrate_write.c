@@ -53,14 +53,12 @@ static zarr_status consolidate_again(const struct zr_migration *m,
     const zarr_consolidate_options o = {.struct_size = sizeof o,
                                         .cancel = m->opts.cancel};
     const char *name = m->to == 3 ? ZR_DOC_V3 : ZR_DOC_CONSOLIDATED;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(zr_migration_check_cancel(m, err));
+    ZR_CHECK(zr_migration_check_cancel(m, err));
     if (!is_dry(m))
-        ZR_TRY(zr_group_consolidate(m->store, node->path, &o, m->to, err));
+        ZR_CHECK(zr_group_consolidate(m->store, node->path, &o, m->to, err));
     zr_migration_tell(m, node, ZARR_MIGRATED_CONSOLIDATED, name, NULL);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* text: why the document stays; NULL: it is removed. */
@@ -100,24 +98,20 @@ out:
 static zarr_status remove_old(const struct zr_migration *m,
                               const struct zr_migrated *node, zarr_error *err)
 {
-    zarr_status st = ZARR_OK;
-
     if (m->from == 3)
         return remove_doc(m, node, ZR_DOC_V3, NULL, err);
     if (node->kind == ZARR_NODE_GROUP)
-        ZR_TRY(remove_doc(m, node, ZR_DOC_CONSOLIDATED,
-                          node->done ? "the group was no v2 group" : NULL, err));
+        ZR_CHECK(remove_doc(m, node, ZR_DOC_CONSOLIDATED,
+                            node->done ? "the group was no v2 group" : NULL, err));
     if (!node->done)
-        ZR_TRY(remove_doc(m, node, zr_doc_name(node->kind, 2),
-                          node->more ? "it has members that Zarr v3 does not know" : NULL,
-                          err));
-    ZR_TRY(remove_doc(m, node, ZR_DOC_ATTRS,
+        ZR_CHECK(remove_doc(
+            m, node, zr_doc_name(node->kind, 2),
+            node->more ? "it has members that Zarr v3 does not know" : NULL, err));
+    return remove_doc(m, node, ZR_DOC_ATTRS,
                       node->stray  ? "zarr.json has other attributes"
                       : node->more ? "they belong to a document that stays"
                                    : NULL,
-                      err));
-out:
-    return st;
+                      err);
 }
 
 zarr_status zr_migration_write(struct zr_migration *m, zarr_error *err)
