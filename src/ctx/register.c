@@ -24,9 +24,9 @@ static zarr_status register_begin(zarr_context *ctx, uint32_t registry,
         return zr_fail(err, ZARR_ERR_INVALID, "origin \"%.64s\": it is printable ASCII",
                        origin);
     if (atomic_load(&ctx->sealed))
-        ZR_CHECK(
-            zr_fail(err, ZARR_ERR_INVALID,
-                    "the context is sealed: register before the first store is opened"));
+        return zr_fail(
+            err, ZARR_ERR_INVALID,
+            "the context is sealed: register before the first store is opened");
     if (!ctx->locked.core) {
         if (zr_streq(origin, ZR_CTX_CORE))
             return zr_fail(err, ZARR_ERR_INVALID, "origin \"%s\" is the library's own",

@@ -144,11 +144,11 @@ static zarr_status make_v2(struct zr_array_meta *fields, const struct zr_meta_en
                        "Zarr v2 cannot express chunk grid \"%s\"",
                        zr_grid_name(&fields->grid));
     if (!zr_streq(fields->keys.vt->name, "v2"))
-        ZR_CHECK(
-            zr_fail(err, ZARR_ERR_UNSUPPORTED,
-                    "Zarr v2 cannot express chunk key encoding \"%s\": its chunks have "
-                    "other names there",
-                    fields->keys.vt->name));
+        return zr_fail(
+            err, ZARR_ERR_UNSUPPORTED,
+            "Zarr v2 cannot express chunk key encoding \"%s\": its chunks have "
+            "other names there",
+            fields->keys.vt->name);
     ZR_CHECK(read_array_codecs(fields, fields->chain, err));
     ZR_CHECK(read_back(fields, env, fields->chain, doc, err));
     ZR_CHECK(zr_array_v2_write(fields, doc, root, err));

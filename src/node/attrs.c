@@ -62,14 +62,13 @@ static zarr_status old_document(struct attrs_editing *e, const struct zr_doc *ol
                                 struct zr_json **attrs, zarr_error *err)
 {
     struct zr_json_doc *json = NULL;
-    zarr_status st = ZARR_OK;
 
     zr_parsed_free(e->parsed); /* of an attempt that met a conflict */
     e->parsed = NULL;
     if (old)
-        ZR_TRY(zr_parsed_read(&e->parsed, old, e->ctx, err));
+        ZR_CHECK(zr_parsed_read(&e->parsed, old, e->ctx, err));
     else
-        ZR_TRY(zr_parsed_new(&e->parsed, e->ctx->alloc, err));
+        ZR_CHECK(zr_parsed_new(&e->parsed, e->ctx->alloc, err));
     json = &e->parsed->json;
     if (!old)
         json->root = zr_json_new(json, ZR_JSON_OBJECT);
@@ -81,8 +80,7 @@ static zarr_status old_document(struct attrs_editing *e, const struct zr_doc *ol
             zr_json_set(json, json->root, "attributes", *attrs);
         }
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* Takes the place of a member's value; its key and its neighbours stay. */
@@ -165,16 +163,14 @@ static zarr_status edit_attributes(void *arg, const struct zr_doc *old,
 {
     struct attrs_editing *e = arg;
     struct zr_json *attrs = NULL;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(old_document(e, old, &attrs, err));
-    ZR_TRY(apply_change(e, attrs, err));
-    ZR_TRY(e->change->check(e->change->arg, e->parsed, err));
+    ZR_CHECK(old_document(e, old, &attrs, err));
+    ZR_CHECK(apply_change(e, attrs, err));
+    ZR_CHECK(e->change->check(e->change->arg, e->parsed, err));
     /* the handle keeps what the store will have */
     zr_json_quote_tokens(e->parsed->json.root);
     zr_json_write(e->parsed->json.root, ATTRS_INDENT, text);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status commit_attributes(void *arg, zarr_error *err)

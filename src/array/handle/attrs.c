@@ -19,7 +19,6 @@ static zarr_status check_array_change(void *arg, struct zr_parsed *parsed,
     struct array_changing *c = arg;
     const int32_t format = c->before->meta.format;
     struct zr_array_source src = zr_array_source_make(format, parsed, NULL, NULL);
-    zarr_status st = ZARR_OK;
 
     zr_array_state_free(c->after); /* of an attempt that met a conflict */
     c->after = NULL;
@@ -27,14 +26,12 @@ static zarr_status check_array_change(void *arg, struct zr_parsed *parsed,
         src = zr_array_source_make(format, c->before->parsed, parsed, &c->before->meta);
         src.root = c->before->root;
         /* .zattrs may be new, so only .zarray shows that there is an array */
-        ZR_TRY(zr_array_recheck(c->array, c->before, c->cancel, err));
+        ZR_CHECK(zr_array_recheck(c->array, c->before, c->cancel, err));
     } else if (!zr_json_is_text(zr_json_get(src.root, "node_type"), "array")) {
         return zr_fail(err, ZARR_ERR_CONFLICT, "it is no longer an array");
     }
-    ZR_TRY(zr_array_state_new(&c->after, c->array->h.ctx, &src, err));
-    ZR_TRY(zr_separator_inherit(c->array, c->before, c->after, err));
-out:
-    return st;
+    ZR_CHECK(zr_array_state_new(&c->after, c->array->h.ctx, &src, err));
+    return zr_separator_inherit(c->array, c->before, c->after, err);
 }
 
 static zarr_status commit_array_change(void *arg, zarr_error *err)

@@ -141,9 +141,8 @@ zarr_status zr_io_options_read(zarr_io_options *o, const zarr_io_options *opts,
                        " is not one of its values, or reserved is not 0",
                        tuning.inner_order);
     if (o->stats && o->stats->struct_size == 0)
-        ZR_CHECK(
-            zr_fail(err, ZARR_ERR_ABI,
-                    "zarr_stats.struct_size is 0: initialise it with ZARR_STATS_INIT"));
+        return zr_fail(err, ZARR_ERR_ABI,
+                       "zarr_stats.struct_size is 0: initialise it with ZARR_STATS_INIT");
     return ZARR_OK;
 }
 

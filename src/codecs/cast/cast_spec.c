@@ -60,7 +60,6 @@ static zarr_status cast_check_pairs(const struct zr_json *list, const char *memb
 static zarr_status cast_check_map(const zarr_codec_spec *raw, zarr_error *err)
 {
     const struct zr_json *map = zr_conf_value(raw, "scalar_map");
-    zarr_status st = ZARR_OK;
 
     if (!zr_conf_has(raw, "scalar_map"))
         return ZARR_OK;
@@ -70,10 +69,8 @@ static zarr_status cast_check_map(const zarr_codec_spec *raw, zarr_error *err)
         if (!zr_json_has_key(m, "encode") && !zr_json_has_key(m, "decode"))
             return zr_fail(err, ZARR_ERR_INVALID,
                            "cast_value: scalar_map: unknown member \"%s\"", m->key);
-    ZR_TRY(cast_check_pairs(zr_json_get(map, "encode"), "encode", err));
-    ZR_TRY(cast_check_pairs(zr_json_get(map, "decode"), "decode", err));
-out:
-    return st;
+    ZR_CHECK(cast_check_pairs(zr_json_get(map, "encode"), "encode", err));
+    return cast_check_pairs(zr_json_get(map, "decode"), "decode", err);
 }
 
 static zarr_status cast_canonical(const zarr_codec_spec *raw, int format, char *text,
@@ -83,21 +80,19 @@ static zarr_status cast_canonical(const zarr_codec_spec *raw, int format, char *
                                         "scalar_map", NULL};
     const zarr_dtype *dtype = NULL;
     struct zr_number to = {0};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int rounding = ZR_ROUND_EVEN, range = ZR_RANGE_ERROR;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(cast_target(raw, &dtype, &to, err));
-    ZR_TRY(zr_conf_word(raw, "rounding", cast_roundings, &rounding, err));
-    ZR_TRY(zr_conf_word(raw, "out_of_range", cast_ranges, &range, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(cast_target(raw, &dtype, &to, err));
+    ZR_CHECK(zr_conf_word(raw, "rounding", cast_roundings, &rounding, err));
+    ZR_CHECK(zr_conf_word(raw, "out_of_range", cast_ranges, &range, err));
     if (range == ZR_RANGE_WRAP && to.kind == ZARR_KIND_FLOAT)
-        ZR_TRY(
-            zr_fail(err, ZARR_ERR_INVALID,
-                    "cast_value: out_of_range is \"wrap\", which only integers permit, "
-                    "not %s",
-                    zr_dtype_label(dtype)));
-    ZR_TRY(cast_check_map(raw, err));
+        return zr_fail(err, ZARR_ERR_INVALID,
+                       "cast_value: out_of_range is \"wrap\", which only integers "
+                       "permit, not %s",
+                       zr_dtype_label(dtype));
+    ZR_CHECK(cast_check_map(raw, err));
     zr_conf_open(&t, text, cap);
     zr_conf_put_json(&t, raw, "data_type");
     if (rounding != ZR_ROUND_EVEN)
@@ -105,9 +100,7 @@ static zarr_status cast_canonical(const zarr_codec_spec *raw, int format, char *
     if (range != ZR_RANGE_ERROR)
         zr_conf_put_word(&t, "out_of_range", cast_ranges[range]);
     zr_conf_put_json(&t, raw, "scalar_map");
-    ZR_TRY(zr_conf_end(&t, text_bytes, err));
-out:
-    return st;
+    return zr_conf_end(&t, text_bytes, err);
 }
 
 /* ---- scalar_map ------------------------------------------------------------------- */
@@ -141,14 +134,12 @@ static zarr_status cast_parse_scalar(const zarr_dtype *dtype, const struct zr_nu
     static const struct zr_json infinity = {.type = ZR_JSON_STRING,
                                             .u.text = {.ptr = "Infinity", .bytes = 8}};
     uint8_t element[8] = {0};
-    zarr_status st = ZARR_OK;
 
     if (zr_json_is_text(v, "+Infinity"))
         v = &infinity;
-    ZR_TRY(zr_dtype_fill_parse(dtype, v, 3, element, err));
+    ZR_CHECK(zr_dtype_fill_parse(dtype, v, 3, element, err));
     *bits = zr_number_bits(n, element);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static zarr_status cast_read_map(struct zr_cast *c, const struct zr_json *list,
@@ -303,21 +294,19 @@ static zarr_status cast_resolve(const zarr_codec_spec *spec, const zarr_chunk_sp
 {
     struct zr_number from, to;
     struct zr_cast c;
-    zarr_status st = ZARR_OK;
 
-    ZR_TRY(cast_number(spec, in->dtype, &from, err));
-    ZR_TRY(cast_target(spec, &out->dtype, &to, err));
+    ZR_CHECK(cast_number(spec, in->dtype, &from, err));
+    ZR_CHECK(cast_target(spec, &out->dtype, &to, err));
     for (int encode = 0; encode < 2; encode++) { /* checks that the maps fit the types */
-        ZR_TRY(zr_cast_open(&c, spec, in->dtype, encode, zarr_codec_spec_allocator(spec),
-                            err));
+        ZR_CHECK(zr_cast_open(&c, spec, in->dtype, encode,
+                              zarr_codec_spec_allocator(spec), err));
         zr_cast_close(&c);
     }
     if (in->fill) {
-        ZR_TRY(cast_fill(spec, in, out->dtype, fill_out, err));
+        ZR_CHECK(cast_fill(spec, in, out->dtype, fill_out, err));
         out->fill = fill_out;
     }
-out:
-    return st;
+    return ZARR_OK;
 }
 
 /* A cast to the same type without a map keeps all values. Others count as lossy. */

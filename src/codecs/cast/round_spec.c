@@ -11,22 +11,20 @@ static zarr_status round_canonical(const zarr_codec_spec *raw, int format, char 
                                    size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"keepbits", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     int64_t keepbits = -1;
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
-    ZR_TRY(zr_conf_encoder_i64(raw, "keepbits", 0, INT32_MAX, &keepbits, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_encoder_i64(raw, "keepbits", 0, INT32_MAX, &keepbits, err));
     if (keepbits < 0 && zr_conf_is_stored(raw))
         keepbits = INT32_MAX; /* rounds nothing */
     if (keepbits < 0)
-        ZR_FAIL(err, ZARR_ERR_INVALID, "%s: keepbits is missing",
-                zarr_codec_spec_name(raw));
+        return zr_fail(err, ZARR_ERR_INVALID, "%s: keepbits is missing",
+                       zarr_codec_spec_name(raw));
     zr_conf_open(&t, text, cap);
     zr_conf_put_i64(&t, "keepbits", keepbits);
     zr_conf_close(&t, text_bytes);
-out:
-    return st;
+    return ZARR_OK;
 }
 
 bool zr_round_from_dtype(const zarr_dtype *dtype, struct zr_round *out)

@@ -13,26 +13,23 @@ static zarr_status scale_canonical(const zarr_codec_spec *raw, int format, char 
                                    size_t cap, size_t *text_bytes, zarr_error *err)
 {
     static const char *const known[] = {"offset", "scale", NULL};
-    zarr_status st = ZARR_OK;
     struct zr_conf_text t;
     char excerpt[64];
 
-    ZR_TRY(zr_conf_check_members(raw, format, known, err));
+    ZR_CHECK(zr_conf_check_members(raw, format, known, err));
     zr_conf_open(&t, text, cap);
     for (size_t i = 0; known[i]; i++) {
         const struct zr_json *v = zr_conf_value(raw, known[i]);
 
         if (v && v->type != ZR_JSON_NULL && v->type != ZR_JSON_NUMBER &&
             v->type != ZR_JSON_STRING)
-            ZR_FAIL(err, ZARR_ERR_INVALID,
-                    "scale_offset: %s is %s, must be a number as fill_value "
-                    "spells it",
-                    known[i], zr_json_excerpt(v, excerpt, sizeof excerpt));
+            return zr_fail(err, ZARR_ERR_INVALID,
+                           "scale_offset: %s is %s, must be a number as fill_value "
+                           "spells it",
+                           known[i], zr_json_excerpt(v, excerpt, sizeof excerpt));
         zr_conf_put_json(&t, raw, known[i]);
     }
-    ZR_TRY(zr_conf_end(&t, text_bytes, err));
-out:
-    return st;
+    return zr_conf_end(&t, text_bytes, err);
 }
 
 /* ---- numbers --------------------------------------------------------------------- */
@@ -60,15 +57,15 @@ zarr_status zr_affine_open(struct zr_affine *a, const zarr_codec_spec *spec,
                            const zarr_dtype *dtype, zarr_error *err)
 {
     struct zr_scalar v;
-    zarr_status st = ZARR_OK;
     uint64_t offset = 0, scale = 0;
 
     *a = (struct zr_affine){0};
     if (!zr_number_from_dtype(dtype, &a->number) || a->number.parts != 1 ||
         (a->number.real && !a->number.real->sign))
-        ZR_TRY(zr_spec_refuse_dtype(spec, dtype, "integers and floats with a zero", err));
-    ZR_TRY(affine_member(spec, dtype, &a->number, "offset", 0, &offset, err));
-    ZR_TRY(affine_member(spec, dtype, &a->number, "scale", 1, &scale, err));
+        ZR_CHECK(
+            zr_spec_refuse_dtype(spec, dtype, "integers and floats with a zero", err));
+    ZR_CHECK(affine_member(spec, dtype, &a->number, "offset", 0, &offset, err));
+    ZR_CHECK(affine_member(spec, dtype, &a->number, "scale", 1, &scale, err));
     v = zr_scalar_from_bits(&a->number, offset);
     a->offset = zr_scalar_f64(&v);
     a->whole_offset = v.minus ? ~v.c + 1 : v.c;
@@ -76,9 +73,8 @@ zarr_status zr_affine_open(struct zr_affine *a, const zarr_codec_spec *spec,
     a->scale = zr_scalar_f64(&v);
     a->whole_scale = v.minus ? ~v.c + 1 : v.c;
     if (v.kind == ZR_SCALAR_FINITE && v.c == 0)
-        st = zr_fail(err, ZARR_ERR_INVALID, "scale_offset: scale is 0");
-out:
-    return st;
+        return zr_fail(err, ZARR_ERR_INVALID, "scale_offset: scale is 0");
+    return ZARR_OK;
 }
 
 /* Whether a signed integer of this width can hold v. */
@@ -160,15 +156,14 @@ static zarr_status scale_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
                                  zarr_chunk_spec *out, void *fill_out, zarr_error *err)
 {
     struct zr_affine a;
-    zarr_status st = ZARR_OK;
     uint64_t bits = 0;
     char text[64] = "";
 
-    ZR_TRY(zr_affine_open(&a, spec, in->dtype, err));
+    ZR_CHECK(zr_affine_open(&a, spec, in->dtype, err));
     if (!in->fill)
-        goto out;
+        return ZARR_OK;
     if (!zr_affine_one(&a, true, zr_number_bits(&a.number, in->fill), &bits)) {
-        ZR_FAIL(
+        return zr_fail(
             err, ZARR_ERR_INVALID,
             "scale_offset: (fill_value %s - offset) * scale is not representable as %s",
             zr_dtype_fill_text(in->dtype, in->fill, text, sizeof text),
@@ -176,8 +171,7 @@ static zarr_status scale_resolve(const zarr_codec_spec *spec, const zarr_chunk_s
     }
     zr_number_put(&a.number, fill_out, bits);
     out->fill = fill_out;
-out:
-    return st;
+    return ZARR_OK;
 }
 
 static int scale_lossy(const zarr_codec_spec *spec, const zarr_chunk_spec *in)

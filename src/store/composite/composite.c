@@ -281,8 +281,8 @@ static zarr_status composite_rename(void *self, const char *from, const char *to
                        "%s: keys in two stores cannot be renamed in one step", from);
     ZR_CHECK(composite_has(docs ? c->chunks : c->docs, to, &taken, cancel, err));
     if (taken)
-        ZR_CHECK(
-            zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: the other store has keys below", to));
+        return zr_fail(err, ZARR_ERR_UNSUPPORTED, "%s: the other store has keys below",
+                       to);
     return zr_store_rename(docs ? c->docs : c->chunks, from, to, cancel, err);
 }
 
