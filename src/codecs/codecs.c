@@ -1,7 +1,7 @@
 /*
  * codecs/codecs.c - the tables of this build: the specifications, the CPU
- * implementations, and the reasons why an implementation is absent. The names are in
- * codecs_int.h.
+ * implementations, the reasons why an implementation is absent, and the versions of the
+ * libraries that every build has. The names are in codecs_int.h.
  */
 #include "codecs/codecs_int.h"
 #include "codecs/codecs.h"

@@ -2,7 +2,7 @@
  * ctx/builtin.c - the only table of built-ins. Every room has a list of its own things.
  * They are registered here with the calls that applications use, under the origin "core",
  * before an application can register anything. So nothing can replace a core name.
- * Thread class: solo, while the context is created.
+ * Thread class: solo, while the context is created; stores open in plain functions.
  */
 #include "ctx/ctx_int.h"
 
@@ -32,9 +32,9 @@ static zarr_status register_http(zarr_context *ctx, zarr_error *err)
     return zarr_context_register_store(ctx, &vt, ZR_CTX_CORE, err);
 }
 
-/* Credentials and paths of files: not with another user's rights. */
 /* AWS has variables that all its programs read when they open something, so they are read
- * here, and not when the context is created. */
+ * here, and not when the context is created. They are credentials and paths of files:
+ * they do not count in a process with another user's rights. */
 static const char *s3_variable(const char *name)
 {
     return secure_getenv(name);

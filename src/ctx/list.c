@@ -1,9 +1,10 @@
 /*
  * ctx/list.c - lists what a context knows: names, origins, and one line of detail for
- * each, made when it is asked for. Data types and stores list themselves. The rows of the
- * other registries come from register.c. Until the context is sealed, each row is made
- * under the register lock. The caller's function is never called under that lock, so it
- * may call the library. Thread class: shared.
+ * each, made when it is asked for. Data types and stores list themselves; devices are
+ * listed as their backends describe them. The rows of the other registries come from
+ * register.c. Until the context is sealed, each row is made under the register lock. The
+ * caller's function is never called under that lock, so it may call the library. Thread
+ * class: shared.
  */
 #include "ctx/ctx_int.h"
 

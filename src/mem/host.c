@@ -4,7 +4,8 @@
  * than all decoding. They come directly from the system. If the application gave an
  * allocator, everything comes from it: such a block has room for the alignment, and the
  * allocator's own pointer just before its first byte. A block is freed with the same
- * zarr_memory, whose length tells where the block is from.
+ * zarr_memory, whose length tells where the block is from. Boxes are filled here, and
+ * copied in strided_copy.c.
  * Thread class: as the allocator's.
  */
 #include "mem/kernel_int.h"
@@ -12,6 +13,8 @@
 
 #include <string.h>
 #include <unistd.h>
+
+/* ---- filling ------------------------------------------------------------------ */
 
 /* The block has whole patterns and whole cache lines, so that pieces in a row stay
  * aligned. */
@@ -157,6 +160,8 @@ static void strided_fill(struct zr_strided *s, const void *pattern, uint32_t ite
     if (f.nt)
         zr_kernels()->fence();
 }
+
+/* ---- the backend -------------------------------------------------------------- */
 
 static bool host_from_pages(const zarr_allocator *alloc, uint64_t bytes)
 {

@@ -1,8 +1,9 @@
 /*
- * net/transfer.c - one request as libcurl gets it: its options, the lines of its header.
- * Nothing is left to libcurl that another page of this room decides: it follows no
- * redirect and decodes no content. Its verbose output stays off, since that shows
- * secrets.
+ * net/transfer.c - one request as libcurl gets it, and what libcurl receives: the lines
+ * of a header, then the body. The body goes straight from libcurl's buffer to the sink.
+ * All that a server may send without end has a limit here. Nothing is left to libcurl
+ * that another page of this room decides: it follows no redirect and decodes no content.
+ * Its verbose output stays off, since that shows secrets.
  *
  * Thread class: a reactor.
  */
@@ -77,7 +78,7 @@ void zr_net_fail(struct zr_net_transfer *t, zarr_status st, const char *fmt, ...
     zr_str_deinit(&shown);
 }
 
-/* ---- the header ---- */
+/* ---- the header of the request ---- */
 
 static bool transfer_add_line(struct zr_net_transfer *t, const char *line)
 {
@@ -163,6 +164,8 @@ static bool transfer_add_header(struct zr_net_transfer *t)
            (!r->body ||
             (transfer_add_line(t, "Expect:") && transfer_add_line(t, "Content-Type:")));
 }
+
+/* ---- the answer ---- */
 
 /* Without the time in a queue, and to connect. */
 static void receive_measure(struct zr_net_transfer *t)

@@ -1,7 +1,8 @@
 /*
  * zip/table.c - the members of an archive, in the order of its directory: 40 bytes each,
- * their names in one block, and 8 bytes for a hash table. No member has an allocation of
- * its own. A writer finds here what a new directory needs: dead and ignored members stay.
+ * their names in one block, as UTF-8, and 8 bytes for a hash table. No member has an
+ * allocation of its own. A writer finds here what a new directory needs: dead and ignored
+ * members stay.
  *
  * The table also derives from the layout where the data of a member begins. If the bytes
  * from one local header to the next are exactly what a header by the usual rules and the
@@ -14,9 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- names ---- */
+
 enum {
     FIELD_UNICODE = 0x7075,
-    UNICODE_HEAD = 5 /* its version, and the CRC-32 of the name in the record */
+    NAME_BYTES = 256, /* which all members may have on average */
+    UNICODE_HEAD = 5  /* its version, and the CRC-32 of the name in the record */
 };
 
 /* The characters 0x80 to 0xff. */
@@ -88,9 +92,7 @@ static bool name_is_key(const char *name, size_t n)
     return zr_key_validate(name, n, NULL) == ZARR_OK && !memchr(name, '\\', n);
 }
 
-enum {
-    NAME_BYTES = 256 /* which all members may have on average */
-};
+/* ---- an empty table ---- */
 
 void zr_zip_table_init(struct zr_zip_table *t, const struct zr_store_env *env)
 {

@@ -1,8 +1,9 @@
 /*
- * store/local/local.c - a directory as a store: opens it, says what it can do, and has
- * the table of its verbs. What costs a system call is found out once: whether the kernel
- * has openat2() by the first store of the process, the root's device and whether it is on
- * a network file system by the first write. Thread class: frozen after open.
+ * store/local/local.c - a directory as a store: opens it, says what it can do, renames
+ * folders, and has the table of its verbs. What costs a system call is found out once:
+ * whether the kernel has openat2() by the first store of the process, the root's device
+ * and whether it is on a network file system by the first write. Thread class: frozen
+ * after open.
  */
 #include "store/local/local_int.h"
 
