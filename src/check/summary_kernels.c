@@ -292,8 +292,8 @@ static void add_wide(const struct zr_summary_type *t, struct zr_summary_cell *ce
 }
 
 /* Adds a row piece by piece, or as many columns and steps at once as have room. */
-INLINE void add_block(const struct zr_summary_type *t, struct zr_summary_cell *cells,
-                      const struct zr_summary_block *b)
+INLINE void add_to_cells(const struct zr_summary_type *t, struct zr_summary_cell *cells,
+                         const struct zr_summary_block *b)
 {
     const bool is_row = b->cell_stride == 0;
     const size_t width = is_row ? RUN : WIDTH, height = RUN / width;
@@ -334,7 +334,7 @@ __attribute__((target("avx2,fma"))) static void add_avx2(const struct zr_summary
                                                          struct zr_summary_cell *cells,
                                                          const struct zr_summary_block *b)
 {
-    add_block(t, cells, b);
+    add_to_cells(t, cells, b);
 }
 #endif
 
@@ -347,7 +347,7 @@ void zr_summary_add(const struct zr_summary_type *t, struct zr_summary_cell *cel
         return;
     }
 #endif
-    add_block(t, cells, b);
+    add_to_cells(t, cells, b);
 }
 
 /* ---- types -------------------------------------------------------------------- */

@@ -56,8 +56,8 @@ static void add_document(struct zr_json_doc *doc, struct zr_json *map, const cha
 /* zarr-python 3 adds an empty "consolidated_metadata" to each .zgroup in here. Its own
  * files do not have it, and no reader needs it: v2's never saw one, and zarr-python adds
  * it where it is missing. We leave it out, so that the entries equal the documents. */
-static void add_documents(struct zr_json_doc *doc, struct zr_json *map,
-                          const struct zr_meta_node *node)
+static void add_node_documents(struct zr_json_doc *doc, struct zr_json *map,
+                               const struct zr_meta_node *node)
 {
     const bool array = zr_json_get(node->document, "shape") != NULL;
 
@@ -73,7 +73,7 @@ struct zr_json *zr_consolidated_write_v2(struct zr_json_doc *doc,
     struct zr_json *map = zr_json_new(doc, ZR_JSON_OBJECT);
 
     for (size_t i = 0; i < n; i++)
-        add_documents(doc, map, &nodes[i]);
+        add_node_documents(doc, map, &nodes[i]);
     zr_json_set(doc, o, "metadata", map);
     zr_json_set(doc, o, "zarr_consolidated_format", zr_json_new_u64(doc, 1));
     return o;
@@ -122,7 +122,7 @@ static void add_nodes(struct zr_json_doc *doc, struct zr_json *map, int format,
 {
     for (size_t i = 0; i < n; i++)
         if (format == 2)
-            add_documents(doc, map, &nodes[i]);
+            add_node_documents(doc, map, &nodes[i]);
         else
             zr_json_add(doc, map, nodes[i].path, strlen(nodes[i].path),
                         copy_node(doc, &nodes[i]));

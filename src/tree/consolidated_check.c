@@ -113,8 +113,9 @@ static void compare_lists(struct checking *c)
 }
 
 /* A store that cannot list: compares the nodes that the entries name. */
-static zarr_status compare_entries(struct checking *c, zarr_store *store, int32_t format,
-                                   const zarr_cancel *cancel, zarr_error *err)
+static zarr_status compare_named_nodes(struct checking *c, zarr_store *store,
+                                       int32_t format, const zarr_cancel *cancel,
+                                       zarr_error *err)
 {
     struct zr_str full;
     zarr_status st = ZARR_OK;
@@ -165,7 +166,7 @@ zarr_status zarr_group_consolidated_check(
     zr_json_quote_tokens(c.cons->parsed->json.root);
     st = zr_subtree_read(&c.real, store, c.top, open.zarr_format, false, o.cancel, &why);
     if (st == ZARR_ERR_UNSUPPORTED)
-        ZR_TRY(compare_entries(&c, store, open.zarr_format, o.cancel, err));
+        ZR_TRY(compare_named_nodes(&c, store, open.zarr_format, o.cancel, err));
     else if (st == ZARR_OK)
         compare_lists(&c);
     else
