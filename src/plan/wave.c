@@ -153,7 +153,7 @@ zarr_status zr_wave_add_inner(struct zr_plan *p, struct zr_wave_builder *b,
 
     /* The list seldom grows, so most chunks make no call. */
     if (!item || !group ||
-        (group->n_items == b->item_cap &&
+        (group->n_items >= b->item_cap &&
          !arena_grow(&b->w->arena, &group->item, &b->item_cap, group->n_items,
                      sizeof(struct zr_item *))))
         return zr_fail_memory(err, sizeof *item);
