@@ -302,11 +302,15 @@ double cf_number(const struct cf *cf, const void *element)
 
 int64_t cf_time(const struct cf *cf, const void *element)
 {
+    const bool is_date = zarr_dtype_kind(cf->type) == ZARR_KIND_DATETIME;
+    const bool is_int64 = zarr_dtype_kind(cf->type) == ZARR_KIND_INT &&
+                          zarr_dtype_item_bytes(cf->type) == sizeof(int64_t);
+    const double v = is_date ? 0 : cf_number(cf, element);
     int64_t ticks;
 
-    if (zarr_dtype_kind(cf->type) != ZARR_KIND_DATETIME)
-        return cf_units_instant(&cf->units, cf_number(cf, element));
-    memcpy(&ticks, element, sizeof ticks);
+    if (isnan(v) || cf->has_scale || !(is_date || is_int64))
+        return cf_units_instant(&cf->units, v);
+    memcpy(&ticks, element, sizeof ticks); /* exact, also above 2^53 */
     return ticks == INT64_MIN ? CF_NO_TIME : cf_units_instant(&cf->units, ticks);
 }
 

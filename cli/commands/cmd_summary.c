@@ -411,7 +411,7 @@ static int write_table(const struct summary *s, bool is_csv)
             if (is_csv)
                 cli_csv_field(&cell, false, &row);
             else
-                cli_string_printf(&row, "%-*s", c < r->ndim + MIN ? 11 : 19, cell.text);
+                cli_string_printf(&row, "%-*s", c >= r->ndim && c < r->ndim + MIN ? 11 : 19, cell.text);
             cli_string_free(&cell);
         }
         if (!rc)

@@ -579,6 +579,19 @@ def test_fractions_equal_xarray(zarrc, tmp_path_factory, calendar, unit, dtype, 
             assert got == list(wanted)
 
 
+def test_large_integers_are_exact_times(zarrc, tmp_path):
+    units = {"units": "microseconds since 0001-01-01", "calendar": "noleap"}
+    path = write_variables(tmp_path / "x.zarr", 3, {"t": (np.array([63200000000123457, 63200000000123459, -5]), units)})
+    assert zarrc("cat", "--decode", f"{path}/t").text.split() == [
+        "2005-01-22T11:33:20.123457", "2005-01-22T11:33:20.123459", "0000-12-31T23:59:59.999995"]
+
+
+def test_columns_of_a_summary_are_below_their_names(zarrc, tmp_path):
+    path = store(dataset(), tmp_path / "x.zarr")
+    head, *lines = zarrc("summary", "--over=lat,lon", f"{path}/tas[time=:3]").text.splitlines()
+    assert [line.index("2592") for line in lines] == [head.index("count")] * 3
+
+
 def test_valid_ranges_are_missing(zarrc, tmp_path):
     values = np.array([-9, 0, 5, 11], "i2")
     variables = {"a": (values, {"valid_range": [0, 10]}), "b": (values, {"valid_min": 0}), "c": (values, {"valid_max": 10.0})}
