@@ -167,8 +167,7 @@ static int read_type(struct summary *s)
                          "--decode and --missing exclude each other");
     rc = cf_find(s->cli, s->node.array, field.type, s->node.shown, &s->cf);
     s->has_dates = s->cf.kind == CF_TIME;
-    if (s->cf.kind == CF_NUMBER ||
-        (s->has_dates && zarr_dtype_kind(field.type) != ZARR_KIND_DATETIME)) {
+    if (s->cf.kind == CF_NUMBER || s->has_dates) {
         s->o.convert = convert;
         s->o.convert_user = &s->cf;
     }
@@ -298,12 +297,9 @@ static int print_element(const struct summary *s, const zarr_dtype *type,
     if (!s->has_dates)
         return is_json ? cli_element_json(s->cli, type, element, out)
                        : cli_element_text(s->cli, type, element, out);
-    if (s->o.convert)
-        memcpy(&v, element, sizeof v);
+    memcpy(&v, element, sizeof v);
     cli_string_add(out, "\"", is_json);
-    cf_instant_print(
-        s->cf.units.calendar,
-        s->o.convert ? cf_units_instant(&s->cf.units, v) : cf_time(&s->cf, element), out);
+    cf_instant_print(s->cf.units.calendar, cf_units_instant(&s->cf.units, v), out);
     cli_string_add(out, "\"", is_json);
     return CLI_OK;
 }
@@ -411,7 +407,8 @@ static int write_table(const struct summary *s, bool is_csv)
             if (is_csv)
                 cli_csv_field(&cell, false, &row);
             else
-                cli_string_printf(&row, "%-*s", c >= r->ndim && c < r->ndim + MIN ? 11 : 19, cell.text);
+                cli_string_printf(&row, "%-*s",
+                                  c >= r->ndim && c < r->ndim + MIN ? 11 : 19, cell.text);
             cli_string_free(&cell);
         }
         if (!rc)

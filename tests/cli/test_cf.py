@@ -617,6 +617,15 @@ def test_stored_dates_keep_their_unit(zarrc, tmp_path):
         assert zarrc("cat", "--decode", f"{tmp_path}/x.zarr/{unit}").text.split() == [text, "NaT"]
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_stored_dates_have_a_mean(zarrc, tmp_path, zarr_format):
+    times = np.array(["2000-01-01T00:00:00.25", "NaT", "2000-01-05T12:00:00.75"], "M8[ns]")
+    zarr.create_array(tmp_path / "x.zarr", data=times, zarr_format=zarr_format)
+    shown = zarrc("summary", "--decode", "--json", tmp_path / "x.zarr").json["places"][0]
+    assert [shown[name] for name in ("count", "min", "max", "mean", "std")] == [
+        2, "2000-01-01T00:00:00.250000", "2000-01-05T12:00:00.750000", "2000-01-03T06:00:00.500000", None]
+
+
 def test_a_setting_decodes_too(zarrc, tmp_path):
     path = write_variables(tmp_path / "x.zarr", 3, {"a": (np.array([5], "i2"), {"scale_factor": 0.5})})
     assert zarrc("cat", f"{path}/a").text == "5\n"
