@@ -33,7 +33,7 @@ static int run_cat(struct cli *cli)
 {
     bool lost = false;
     struct cli_node node = {0};
-    struct cli_dump dump = {.cli = cli, .node = &node, .file = stdout};
+    struct cli_dump dump = {.cli = cli, .node = &node};
     int rc;
 
     dump.format = cli_text(cli, "format");
@@ -165,7 +165,7 @@ static int run_export(struct cli *cli)
         rc = cli_require_outside(cli, path, &node);
     if (!rc)
         rc = cli_file_create(cli, path, cli_flag(cli, "force"), &file);
-    dump.file = file.file;
+    dump.file = &file;
     if (!rc)
         rc = cli_dump(&dump);
     if (!rc)

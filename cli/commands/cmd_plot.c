@@ -182,7 +182,7 @@ static int write_png(struct plot *p)
     if (!rc) {
         cli_canvas_init(&canvas, p->width, p->height);
         cli_plot_draw(&canvas, &p->data, &p->style);
-        rc = cli_canvas_write(p->cli, &canvas, file.file);
+        rc = cli_canvas_write(p->cli, &canvas, &file);
     }
     if (!rc)
         rc = cli_file_commit(p->cli, &file);

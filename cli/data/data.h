@@ -15,7 +15,7 @@ struct cli_dump {
     struct cli *cli;
     const struct cli_node *node; /* an array */
     const char *format;          /* one of CLI_DUMP_FORMATS */
-    FILE *file;                  /* stdout: through cli_out() */
+    const struct cli_file *file; /* NULL: stdout */
     bool wrap_json;              /* cat --json: an object around the elements */
     const char *progress;        /* word that the progress line begins with, or NULL */
     bool *lost;     /* NULL: damage is an error; else becomes true if any was skipped */

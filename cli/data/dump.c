@@ -63,13 +63,15 @@ struct sink {
 
 static int put(const struct sink *s, const void *data, size_t bytes)
 {
-    if (s->dump->file == stdout)
+    const struct cli_file *file = s->dump->file;
+
+    if (!file || !file->path)
         return cli_out(s->dump->cli, data, bytes);
     if (cli_is_cancelled())
         return cli_error(s->dump->cli, CLI_INTERRUPTED, NULL, "interrupted");
     errno = 0;
-    if (bytes && fwrite(data, 1, bytes, s->dump->file) != bytes)
-        return cli_errno(s->dump->cli, errno, "cannot write");
+    if (bytes && fwrite(data, 1, bytes, file->file) != bytes)
+        return cli_errno(s->dump->cli, errno, "cannot write %s", file->path);
     return CLI_OK;
 }
 

@@ -216,17 +216,19 @@ void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text
 
 /* ---- PNG ---- */
 
-int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file)
+int cli_canvas_write(struct cli *cli, const struct plot_canvas *c,
+                     const struct cli_file *file)
 {
+    const char *name = file->path ? file->path : "stdout";
     png_image image = {.version = PNG_IMAGE_VERSION,
                        .width = (png_uint_32)c->width,
                        .height = (png_uint_32)c->height,
                        .format = PNG_FORMAT_RGB};
 
     errno = 0;
-    if (png_image_write_to_stdio(&image, file, 0, c->pixels, 0, NULL))
+    if (png_image_write_to_stdio(&image, file->file, 0, c->pixels, 0, NULL))
         return CLI_OK;
-    return ferror(file) && errno
-               ? cli_errno(cli, errno, "cannot write the PNG")
-               : cli_error(cli, CLI_IO, NULL, "cannot write the PNG: %s", image.message);
+    return ferror(file->file) && errno
+               ? cli_errno(cli, errno, "cannot write %s", name)
+               : cli_error(cli, CLI_IO, NULL, "cannot write %s: %s", name, image.message);
 }

@@ -145,7 +145,8 @@ void cli_canvas_line(struct plot_canvas *c, struct plot_box box,
 void cli_canvas_text(struct plot_canvas *c, int x, int y, const struct plot_text *text);
 int cli_text_width(const char *text, int scale);
 /* Writes a PNG file. */
-int cli_canvas_write(struct cli *cli, const struct plot_canvas *c, FILE *file);
+int cli_canvas_write(struct cli *cli, const struct plot_canvas *c,
+                     const struct cli_file *file);
 
 /* A glyph has rows of 5 bits each; the highest bit is the leftmost pixel (plot/font.c).
  */

@@ -238,13 +238,17 @@ def on_terminal(words, cwd):
     return shown.decode().replace("\r\n", "\n").replace("\r\x1b[K", "")
 
 
-def test_file_size_limit(tmp_path):
-    """Without SIGXFSZ ignored, the program would end without a word."""
+def test_file_size_limit(zarrc, tmp_path):
+    """Without SIGXFSZ ignored, the program would end without a word. The error names the file."""
     import resource
 
-    done = subprocess.run([PROGRAM, "create", tmp_path / "x.zarr", "--shape=4", "-t", "int8"], capture_output=True,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), check=False)
-    assert done.returncode == 3 and b"File too large" in done.stderr
+    array = tmp_path / "a.zarr"
+    zarrc("create", array, "--shape=64,64", "-t", "float64")
+    for words, name in ((["create", tmp_path / "x.zarr", "--shape=4", "-t", "int8"], "x.zarr"), (["export", array, tmp_path / "x.npy"], "x.npy"),
+                        (["plot", array, "-o", tmp_path / "x.png"], "x.png")):
+        done = subprocess.run([PROGRAM, *words], capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), check=False)
+        assert done.returncode == 3 and "File too large" in done.stderr and name in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("command", [["info"], ["attrs"], ["diff", "y.zarr"], ["ls"], ["ls", "-lR"], ["tree"]], ids=str)
