@@ -457,7 +457,7 @@ static int write_text(const struct summary *s)
         cli_string_free(&text);
     }
     for (uint32_t i = 0; i < s->o.n_quantiles && !rc; i++)
-        rc = cli_line(s->cli, "q%-7g %.9g\n", s->quantiles[i], r->quantiles[i]);
+        rc = cli_line(s->cli, "q%-7g %.15g\n", s->quantiles[i], r->quantiles[i]);
     if (!rc && r->n_bins > 0)
         rc = draw_histogram(s);
     if (!rc && (r->flags & ZARR_SUMMARY_SKETCH))
@@ -626,8 +626,8 @@ const struct cli_command cli_cmd_summary = {
         "and the least element, the greatest, the mean, the standard deviation (whose "
         "divisor is the number of elements) and the sum. Missing elements and NaN are "
         "left out. With --over, the others of the dimensions are kept, and each of their "
-        "places has a line, which begins with its coordinates, or with indices along "
-        "dimensions without a coordinate.\n\n"
+        "places has a line, which begins with its coordinates, or with indices in the "
+        "region along dimensions without a coordinate.\n\n"
         "--decode, or ZARRC_DECODE=1 in the environment, computes statistics of the "
         "values that zarrc cat --decode writes: scaled, with missing values and those "
         "outside of the valid range left out. Times have a least, a greatest and a mean "

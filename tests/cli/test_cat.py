@@ -359,6 +359,8 @@ def test_summary_histogram(zarrc, climate):
     counts, edges = np.histogram(good, 5)
     assert found["bins"] == counts.tolist() and found["edges"] == edges.tolist() and not found["sketch"]
     assert found["quantiles"] == np.quantile(good, [0.1, 0.5]).tolist()
+    zarrc("create", path / "ids", "--shape=3", "-t", "uint32", "--fill=4000000001")
+    assert "q0.5     4000000001\n" in zarrc("summary", path / "ids", "--quantiles=0.5").text
     bars = zarrc("summary", path / "temp", "--edges=270,280,290").text.splitlines()[-3:]
     assert [int(bar.split()[2]) for bar in bars[:2]] == np.histogram(good, [270, 280, 290])[0].tolist()
     assert max(bar.count("#") for bar in bars) == 50 and bars[2].startswith("outside of the edges: ")
