@@ -205,14 +205,15 @@ out:
     return st;
 }
 
-/* Asks the store, or the consolidated metadata if the store cannot list. */
+/* Asks the store, or the consolidated metadata if the store cannot list. A store that
+ * listed some groups has told nodes already, so there the walk fails. */
 static zarr_status walk_nodes(struct walk_call *c, zarr_error *err)
 {
     zarr_error why = {0};
     bool found = false;
     const zarr_status st = walk_store(c, &why);
 
-    if (st == ZARR_ERR_UNSUPPORTED) {
+    if (st == ZARR_ERR_UNSUPPORTED && c->path.bytes == 0) {
         const zarr_status then = walk_without_listing(c, &found, err);
 
         if (found || then != ZARR_OK)

@@ -2,7 +2,9 @@
 import contextlib
 import functools
 import http.server
+import io
 import json
+import os
 import shutil
 import threading
 import zipfile
@@ -252,6 +254,31 @@ def test_groups_of_unknown_members(zarrc, host, tmp_path, name):
         done = zarrc(*command, f"{host}/{name}", *to, code=6)
         assert "the server does not list its files" in done.err and "consolidated metadata" in done.err
         shutil.rmtree(tmp_path / "x.zarr", ignore_errors=True)
+
+
+class _SomeFolders(_Pages):
+    """Lists as nginx does, but not the folder "in"."""
+
+    def list_directory(self, path):
+        if path.rstrip("/").endswith("/in"):
+            return super().list_directory(path)
+        rows = [{"name": e.name, "type": "directory"} if e.is_dir() else {"name": e.name, "type": "file", "size": e.stat().st_size}
+                for e in sorted(os.scandir(path), key=lambda e: e.name)]
+        body = json.dumps(rows).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", len(body))
+        self.end_headers()
+        return io.BytesIO(body)
+
+
+def test_servers_that_list_some_folders(zarrc, hierarchies, host, tmp_path):
+    """The consolidated metadata tells no node that a listing told before."""
+    with serve(_SomeFolders, hierarchies) as url:
+        for command in (("verify",), ("cp",), ("diff",)):
+            to = [tmp_path / "x.zarr"] if command[0] == "cp" else [hierarchies / "3c.zarr"] if command[0] == "diff" else []
+            done = zarrc(*command, f"{url}/3c.zarr", *to, code=6)
+            assert "the server does not list its files" in done.err
 
 
 def test_faults_without_listings(zarrc, hierarchies, tmp_path):
