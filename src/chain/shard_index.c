@@ -13,14 +13,14 @@
 zarr_status zr_shard_pair_check(const struct zr_shard_pairs *in, uint64_t i,
                                 zarr_error *err)
 {
+    const uint64_t most = ZR_MIN(in->shard_bytes, (uint64_t)INT64_MAX);
     uint64_t offset = in->pairs[2 * i], bytes = in->pairs[2 * i + 1], end = 0;
 
     if (ZR_PAIR_IS_MISSING(&in->pairs[2 * i]))
         return ZARR_OK;
     /* An entry with only one half of the mark is corrupt and not missing, even if the
      * value's length is unknown. */
-    if (offset == ZR_INDEX_MISSING || !zr_add(offset, bytes, &end) ||
-        end > in->shard_bytes)
+    if (offset == ZR_INDEX_MISSING || !zr_add(offset, bytes, &end) || end > most)
         return zr_fail(err, ZARR_ERR_CORRUPT,
                        "shard index entry %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
                        " bytes) lies outside the shard of %" PRIu64 " bytes",

@@ -277,6 +277,9 @@ static zarr_status list_all(struct http_listing *l, zarr_error *err)
         ZR_TRY(zr_str_status(&folder, err));
         ZR_TRY(zr_cancel_check(l->cancel, err));
         ZR_TRY(list_folder(l, zr_str_text(&folder), &there, err));
+        if (!there) /* its keys must not count as missing */
+            ZR_FAIL(err, ZARR_ERR_IO, "%s/: the server lists this folder, but lacks it",
+                    zr_str_text(&folder));
     }
 out:
     zr_str_deinit(&folder);
