@@ -281,6 +281,45 @@ def test_servers_that_list_some_folders(zarrc, hierarchies, host, tmp_path):
             assert "the server does not list its files" in done.err
 
 
+class _OtherHead(_NoFolders):
+    """HEAD says that blocks are missing, or that missing ones exist."""
+    lies = ""
+
+    def do_HEAD(self):
+        if "/c/" not in self.path:
+            return super().do_HEAD()
+        self.send_response(404 if self.lies == "missing" else 200)
+        self.send_header("Content-Length", "0" if self.lies == "missing" else "30")
+        self.end_headers()
+
+
+class _LostFolder(_SomeFolders):
+    """Answers 404 for a folder that it lists."""
+
+    def list_directory(self, path):
+        return self.send_error(404) if path.rstrip("/").endswith("a/c/1") else super().list_directory(path)
+
+
+@pytest.mark.parametrize("lies", ["missing", "there"])
+def test_blocks_exist_if_they_can_be_read(zarrc, hierarchies, tmp_path, lies):
+    shutil.copytree(hierarchies / "3c.zarr", tmp_path / "x.zarr")
+    (tmp_path / "x.zarr/a/c/0/1").unlink()
+    handler = type("_Handler", (_OtherHead,), {"lies": lies})
+    with serve(handler, tmp_path) as host:
+        zarrc("cp", f"{host}/x.zarr", tmp_path / "copy.zarr", code=5)  # an object whose length is not known is not copied
+        assert not (tmp_path / "copy.zarr/zarr.json").exists()
+        sound = zarrc("verify", "--json", tmp_path / "x.zarr").json["arrays"]
+        assert zarrc("verify", "--json", f"{host}/x.zarr").json["arrays"] == sound
+
+
+def test_a_listed_folder_that_is_lost(zarrc, hierarchies, tmp_path):
+    with serve(_LostFolder, hierarchies) as host:
+        for command in ("verify", "cp"):
+            to = [tmp_path / "x.zarr"] if command == "cp" else []
+            done = zarrc(command, f"{host}/3.zarr/a", *to, code=3)
+            assert "the server lists this folder, but lacks it" in done.err
+
+
 def test_faults_without_listings(zarrc, hierarchies, tmp_path):
     store = tmp_path / "x.zarr"
     shutil.copytree(hierarchies / "3c.zarr", store)
