@@ -538,8 +538,8 @@ int cli_repair(struct cli *cli, struct cli_node *node, struct cli_faults *faults
     if (!rc && cli_is_cancelled())
         rc = cli_error(cli, CLI_INTERRUPTED, NULL, "interrupted");
     if (!rc)
-        cli_say(cli, "%" PRIu64 " repair%s%s, %" PRIu64 " of them not possible",
-                r.n_items, r.n_items == 1 ? "" : "s",
-                r.yes ? "" : " planned, which --yes does", r.n_failed);
+        cli_say(cli, "%" PRIu64 " of %" PRIu64 " repair%s %s; %" PRIu64 " not possible",
+                r.n_items - r.n_failed, r.n_items, r.n_items == 1 ? "" : "s",
+                r.yes ? "done" : "planned, for --yes", r.n_failed);
     return rc;
 }

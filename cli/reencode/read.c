@@ -70,6 +70,8 @@ static int find_region(struct reencode *r, const char *path, bool *used)
                                used);
     if (!rc && region->text)
         rc = select_region(r, region, array);
+    if (!rc && region->selection && zarr_selection_n_items(region->selection) == 0)
+        cli_warn(r->cli, "%s[%s] has no elements", region->shown, region->text);
     zarr_array_free(array);
     return rc;
 }

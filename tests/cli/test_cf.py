@@ -856,6 +856,15 @@ def test_crop_of_nested_groups(zarrc, tmp_path):
     assert np.array_equal(zarr.open_array(tmp_path / "y.zarr", path="other/lat")[...], LATS[::-1][4:11])
 
 
+def test_crop_without_elements(zarrc, tmp_path):
+    """The levels of a pyramid have one name for dimensions of different lengths."""
+    for name, length in [("0", 40), ("1", 10)]:
+        zarrc("create", f"--shape={length},{length}", "--chunks=10,10", "--dtype=uint16", "--dims=y,x", tmp_path / "x.zarr" / name)
+    said = zarrc("reencode", f"{tmp_path / 'x.zarr'}[y=20:30]", tmp_path / "y.zarr").err
+    assert f"{tmp_path}/x.zarr:/1[20:30,:] has no elements" in said and "/0[" not in said
+    assert zarr.open_array(tmp_path / "y.zarr", path="1").shape == (0, 10)
+
+
 def test_crop_is_resumed(zarrc, whole, tmp_path):
     """A failure at a damaged chunk leaves the chunks before it. Only the same region continues."""
     path, _ = whole
