@@ -26,7 +26,7 @@ zarr_status zr_shard_index_make(struct zr_shard_index **out, uint64_t *pairs,
     x->bounds.pairs = pairs;
     x->end = ZR_MIN(in->shard_bytes, (uint64_t)INT64_MAX); /* also if it is not known */
     if (in->index_bytes && in->index_offset)
-        x->end = in->index_offset;
+        x->end = ZR_MIN(x->end, in->index_offset); /* a store may tell any length */
     else
         x->begin = in->index_bytes;
     *out = x;

@@ -382,6 +382,9 @@ static void test_indexes(void **state)
          ZARR_ERR_CORRUPT}, /* half of the mark of a missing chunk */
         {UINT64_MAX - 1, 5, UINT64_MAX, 0, 0, ZARR_ERR_CORRUPT},
         {5, UINT64_MAX, UINT64_MAX, 0, 0, ZARR_ERR_CORRUPT},
+        {UINT64_C(1) << 63, 1, UINT64_MAX - 1, UINT64_MAX - 17, 16,
+         ZARR_ERR_CORRUPT}, /* no store has so many bytes */
+        {200, 1, 5, UINT64_MAX - 10, 16, ZARR_ERR_CORRUPT}, /* shorter than its index */
     };
 
     (void)state;
