@@ -192,7 +192,7 @@ zarr_status zr_chunks_check(const struct zr_io *io, struct zr_shard *shard,
     zarr_status st = ZARR_OK;
 
     check->n_sound = 0;
-    ZR_TRY(zr_shard_index_check(shard->index, entry, err));
+    ZR_CHECK(zr_shard_index_check(shard->index, entry, err));
     if (bytes > most)
         return zr_fail(err, zr_excess(io),
                        "the shard index gives %" PRIu64
