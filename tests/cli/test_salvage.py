@@ -143,6 +143,8 @@ CASES = [
     Case("all entries bad", lambda data: data[:-64] + b"\x55" * 64, n_lost=16, options=make_shards(index_codecs=PLAIN)),
     Case("bad entries of a border shard", lambda data: entry(0, 1 << 40, 4)(entry(3, 1 << 40, 4)(data)), ("1/1",), (5, 5), n_lost=1,
          options=make_shards(index_codecs=PLAIN)),
+    Case("bad entries in and outside of the shape", lambda data: entry(0, 1 << 40, 4)(entry(1, 1 << 40, 4)(data)), ("1/1",), (7, 5), n_lost=2,
+         options=make_shards(index_codecs=PLAIN)),
     Case("bad entry beside a damaged chunk", lambda data: entry(2, 1 << 40, None)(flip(1)(data)), n_lost=8,
          options=make_shards(Crc32cCodec(), index_codecs=PLAIN)),
     Case("bad entry of a nested shard", entry(1, 1 << 40, None, n=2), n_lost=8, options=NESTED_PLAIN),

@@ -139,7 +139,21 @@ static zarr_status prefix_inner(const struct zr_level *lv, uint64_t id, zarr_sta
     return zr_prefix(err, st, "chunk [%s] of the shard", text);
 }
 
-/* Fails if the index has a bad entry for the chunk: what is not replaced is not lost. */
+/* Whether an inner chunk of an outermost shard has no element of the array. */
+static bool is_outside(const struct zr_shard_writer *s, uint64_t id)
+{
+    const struct zr_level *lv = s->lv;
+
+    for (int32_t d = lv->ndim - 1; s->sw->clip && d >= 0; d--) {
+        if (id % lv->n_inner[d] * lv->inner_shape[d] >= s->sw->clip[lv->order[d]])
+            return true;
+        id /= lv->n_inner[d];
+    }
+    return false;
+}
+
+/* Fails if the index has a bad entry for the chunk: what is not replaced is not lost. A
+ * bad entry outside of the array, which no write can replace, is dropped. */
 static zarr_status old_value(const struct zr_shard_writer *s, const struct zr_work *w,
                              uint64_t id, zarr_memory *out, zarr_error *err)
 {
@@ -149,6 +163,10 @@ static zarr_status old_value(const struct zr_shard_writer *s, const struct zr_wo
     if (!s->old || ZR_PAIR_IS_MISSING(s->old->entry + 2 * id))
         return ZARR_OK;
     st = zr_shard_index_check(s->old, id, err);
+    if (st != ZARR_OK && is_outside(s, id)) {
+        zr_error_clear(err);
+        return ZARR_OK;
+    }
     if (st != ZARR_OK)
         return prefix_inner(s->lv, id, st, err);
     if (s->sw->stream)
