@@ -176,6 +176,10 @@ static zarr_status mend_block(struct repair *r, const struct cli_fault *fault,
     if (!st)
         st = cli_block_mend(r->cli, array, fault->block, r->how, other, lost, err);
     zarr_array_free(other);
+    if (!st && !lost->n)
+        return cli_set_error(err, ZARR_ERR_CORRUPT,
+                             "no element of the array is lost: what is broken is "
+                             "outside of its shape, or sound again");
     if (st || r->from.store)
         return st;
     if (lost->is_read_error)

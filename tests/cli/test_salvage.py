@@ -687,6 +687,20 @@ def test_chunks_outside_of_the_shape_stay(zarrc, two_stores):
     assert (now == old).all()
 
 
+def test_what_is_broken_outside_of_the_shape_is_not_repaired(zarrc, tmp_path):
+    """Nothing is lost by a bad entry there. The next write of the shard drops it."""
+    array = zarr.create_array(tmp_path / "x.zarr", shape=(2, 4), dtype="i4", **make_shards(index_codecs=PLAIN))
+    array[...] = np.arange(8).reshape(2, 4)
+    shard = tmp_path / "x.zarr/c/0/0"
+    shard.write_bytes(entry(3, 1 << 40, 4)(shard.read_bytes()))
+    assert zarrc("cat", "--json", tmp_path / "x.zarr").json["data"] == array[...].tolist()
+    done = zarrc("verify", "--json", "--repair=delete", "--yes", tmp_path / "x.zarr", code=1).json
+    assert [(r["done"], "outside of its shape" in r["reason"]) for r in done["repairs"]] == [(False, True)] and done["n_faults_left"] == 1
+    zarrc("import", "-q", "-", f"{tmp_path / 'x.zarr'}[0,0]", "-t", "int32", "--format=raw", input=np.int32(9).tobytes())
+    zarrc("verify", tmp_path / "x.zarr")
+    assert zarr.open_array(tmp_path / "x.zarr", mode="r")[...].tolist() == [[9, 1, 2, 3], [4, 5, 6, 7]]
+
+
 def test_a_codec_without_nan(zarrc, tmp_path):
     array = zarr.create_array(tmp_path / "x.zarr", shape=4, chunks=2, dtype="f8", fill_value=-1, zarr_format=2, compressors=None,
                               filters=[numcodecs.AsType("<i4", "<f8")])
