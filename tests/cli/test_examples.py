@@ -157,8 +157,9 @@ def test_examples_of_command(command, model, tmp_path):
     lines = find_examples(command)
     assert lines
     for number, line in enumerate(lines):
-        if re.search(r"\| jq\b", line) and not shutil.which("jq"):
-            pytest.skip("jq is not installed")
+        for tool in ("jq", "man"):
+            if re.search(rf"\| {tool}\b", line) and not shutil.which(tool):
+                pytest.skip(f"{tool} is not installed")
         folder = tmp_path / str(number)
         shutil.copytree(model, folder)
         remove_output(command, line, folder)
