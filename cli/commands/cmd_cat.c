@@ -78,8 +78,8 @@ static const char formats_about[] =
     "--skip-damaged reads the rest of an array of which some chunks are damaged. Each "
     "region that is lost is one line on stderr (with --json, an object \"lost\" with "
     "node, region and reason), and the exit code is 8. The smallest region is a chunk; "
-    "if the index of a shard is damaged, it is the shard. Network, permissions and "
-    "limits stay errors.";
+    "if the index of a shard cannot be decoded, it is the shard. Network, permissions "
+    "and limits stay errors.";
 
 static const struct cli_option cat_options[] = {
     {"format", 'F', 0, "FORMAT", CLI_DUMP_FORMATS, "output format (default: text)"},

@@ -96,11 +96,10 @@ typedef struct zarr_reencode_options {
     void (*warn)(void *user, const char *path, const char *text);
     void *warn_user; /**< passed to `warn` */
     /**
-     * gets the elements of a new array from `source`, for a crop or another data type.
-     * They are those of the box that begins at `start` in the new array and has the shape
-     * of `dst`. `dst` is host memory in C order, without gaps, of the new array's data
-     * type. A read that the function makes needs the options `io`. NULL: elements keep
-     * their places and their data type
+     * reads a box of the new array from `source`, for a crop or another data type. The
+     * box begins at `start` in the new array and has the shape of `dst`. `dst` is host
+     * memory in C order, without gaps, of the new array's data type. The function passes
+     * `io` to zarr_array_read(). NULL: elements keep their places and their data type
      */
     zarr_status (*read)(void *user, zarr_array *source, const uint64_t *start,
                         const zarr_tensor *dst, const zarr_io_options *io,
@@ -160,7 +159,7 @@ typedef struct zarr_reencode_result {
  * `result->differs`
  * @retval ZARR_ERR_UNSUPPORTED the new format has no form for an array of the source
  * @retval ZARR_ERR_CONFLICT another call copies, re-encodes or deletes at the destination
- * (`os_code` EBUSY); nothing was changed
+ * (`os_code` EBUSY), and nothing was changed; or another writer resized the source
  * @retval ZARR_ERR_CANCELLED `cancel` was set
  * @retval ZARR_ERR_IO a store failed
  * @see zarr_node_copy(), zarr_node_migrate()
